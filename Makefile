@@ -1,0 +1,46 @@
+# Everything that a person or CI does with this repository. Needs Python >= 3.11 and make, nothing else.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+
+.PHONY: help install demo test check format bench lock clean
+
+help:  ## show this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
+
+install: $(STAMP)  ## install ra and its tools into .venv
+
+$(STAMP): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "ra needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
+	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@touch $(STAMP)
+
+demo: $(STAMP)  ## an answer from the embedded model, and a bench of context strategies; no key needed
+	@bash docs/demo.sh $(BIN)
+
+test: $(STAMP)  ## run the tests
+	$(BIN)/python -m pytest -n auto
+
+check: $(STAMP)  ## lint, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(STAMP)  ## format and mend what can be mended
+	$(BIN)/ruff check --fix --quiet . || true
+	$(BIN)/ruff format .
+
+bench: $(STAMP)  ## measure start-up, steps and the engine, as ratios in one run
+	$(BIN)/python -m tests.bench
+
+lock: $(STAMP)  ## pin the dependencies anew
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
+
+clean:  ## remove what make made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist

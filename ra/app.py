@@ -1,0 +1,1 @@
+"""Who is wired to whom? The only place that knows concrete classes."""

@@ -1,0 +1,30 @@
+"""What is the whole configuration? The sum of each package's Settings."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from ra.agent.settings import AgentSettings, NamedAgent, SessionSettings
+from ra.core.settings import Settings
+from ra.costs.settings import PriceSettings
+from ra.providers.settings import ProviderSettings
+
+
+class HttpSettings(Settings, frozen=True, kw_only=True):
+    host: str = "127.0.0.1"
+    port: Annotated[int, Meta(ge=0, le=65535)] = 18800
+
+
+class AppSettings(Settings, frozen=True, kw_only=True):
+    data_dir: str | None = None
+    http: HttpSettings = HttpSettings()
+    log_level: Literal["debug", "info", "warning", "error"] = "info"
+    prices: dict[str, PriceSettings] = {}
+    providers: dict[str, ProviderSettings] = {}
+
+
+class Config(Settings, frozen=True, kw_only=True):
+    agent: AgentSettings = AgentSettings()
+    session: SessionSettings = SessionSettings()
+    agents: dict[str, NamedAgent] = {}
+    app: AppSettings = AppSettings()

@@ -1,0 +1,79 @@
+"""What may a user configure about what the model sees? Spec keys agent.compaction, agent.context, session.*."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from ra.core.model import Tier
+from ra.core.settings import Settings
+
+PATTERNS = ("CLAUDE.md", "AGENTS.md", ".cursorrules", ".windsurfrules", ".github/copilot-instructions.md")
+
+Positive = Annotated[int, Meta(gt=0)]
+Share = Annotated[float, Meta(gt=0, le=1)]
+
+
+class CompactionSettings(Settings, frozen=True, kw_only=True):
+    enabled: bool = True
+    threshold: Share = 0.90
+    strategy: Literal["truncate", "summarize", "digest", "auto"] = "truncate"
+    model: str | None = None
+    prompt: str | None = None
+    context_window: Positive | None = None
+    max_tokens: Positive | None = None
+    recent: Share = 0.20
+
+
+class ResolverSettings(Settings, frozen=True, kw_only=True):
+    name: str
+    path: str | None = None
+    enabled: bool = True
+
+
+class SourceSettings(Settings, frozen=True, kw_only=True):
+    """One source in YAML. Exactly one of file, command, text, timeline, python says where its content comes from."""
+
+    file: str | None = None
+    command: str | None = None
+    text: str | None = None
+    timeline: bool = False
+    python: str | None = None
+    max: float | None = None
+    cache: Tier = "volatile"
+    priority: int = 0
+    position: int | None = None
+    role: Literal["system", "user", "assistant"] | None = None
+    trim: Literal["head", "tail", "middle"] = "head"
+
+
+class ContextSettings(Settings, frozen=True, kw_only=True):
+    enabled: bool = True
+    patterns: tuple[str, ...] = PATTERNS
+    resolvers: tuple[ResolverSettings, ...] = ()
+    source_budget: float | None = None
+    sources: dict[str, SourceSettings] = {}
+    must_keep: tuple[str, ...] = ()
+
+
+class LayersSettings(Settings, frozen=True, kw_only=True):
+    """Token budgets of the `layered` strategy."""
+
+    total: Positive = 6000
+    channel: Positive = 200
+    scope: Positive = 200
+    landscape: Positive = 800
+    identity: Positive = 200
+    intent: Positive = 200
+    artifacts: Positive = 500
+    history: Positive = 1200
+    wiki: Positive = 1000
+
+
+class PlannerSettings(Settings, frozen=True, kw_only=True):
+    model: str | None = None
+    timeout: Annotated[float, Meta(gt=0)] = 8
+    max_output: Positive = 256
+
+
+class WikiSettings(Settings, frozen=True, kw_only=True):
+    dirs: tuple[str, ...] = ()

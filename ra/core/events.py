@@ -1,0 +1,116 @@
+"""What does a face hear while a run goes on? Events, the last of which is always RunEnded."""
+
+from typing import Literal
+
+from ra.core.facts import Checkpointed
+from ra.core.facts import Rotated as RotatedFact
+from ra.core.messages import ToolCall, ToolResult
+from ra.core.model import Reply, Usage
+from ra.core.value import Value
+
+Outcome = Literal["answered", "failed", "limit", "stopped", "refused", "empty", "interrupted"]
+
+
+class TurnStarted(Value, frozen=True):
+    """A request goes out. `tokens` is its estimated size, None while a bound proved that no limit is near."""
+
+    iteration: int
+    tokens: int | None = None
+    window: int | None = None
+
+
+class TextDelta(Value, frozen=True):
+    text: str
+
+
+class ThinkingDelta(Value, frozen=True):
+    text: str
+
+
+class CallDelta(Value, frozen=True):
+    """The model has begun to write a tool call."""
+
+    name: str
+
+
+class Retrying(Value, frozen=True):
+    """An attempt failed and another follows. With `restart`, text already shown will be said anew from the start."""
+
+    reason: str
+    wait_s: float
+    restart: bool = False
+
+
+class ToolStarted(Value, frozen=True):
+    call: ToolCall
+
+
+class ToolOutput(Value, frozen=True):
+    """Output of a tool that is still running."""
+
+    call_id: str
+    text: str
+
+
+class ToolEnded(Value, frozen=True):
+    call: ToolCall
+    result: ToolResult
+    seconds: float
+
+
+class TurnEnded(Value, frozen=True):
+    """One model call is done and paid."""
+
+    iteration: int
+    model: str
+    usage: Usage
+    dollars: str
+
+
+class Compacted(Value, frozen=True):
+    fact: Checkpointed
+
+
+class Rotated(Value, frozen=True):
+    fact: RotatedFact
+
+
+class Warned(Value, frozen=True):
+    text: str
+
+
+class RunEnded(Value, frozen=True):
+    """The end of a run, on every path. `dollars` is "" when no price is known."""
+
+    outcome: Outcome
+    answer: str
+    session: str
+    model: str
+    usage: Usage
+    dollars: str
+    iterations: int
+    seconds: float
+    compactions: int = 0
+    error: str = ""
+
+
+Event = (
+    TurnStarted
+    | TextDelta
+    | ThinkingDelta
+    | CallDelta
+    | Retrying
+    | ToolStarted
+    | ToolOutput
+    | ToolEnded
+    | TurnEnded
+    | Compacted
+    | Rotated
+    | Warned
+    | RunEnded
+)
+
+Delta = TextDelta | ThinkingDelta | CallDelta | Retrying
+"""What a provider streams before its Reply."""
+
+Streamed = Delta | Reply

@@ -1,0 +1,151 @@
+"""What can happen in a session? Facts: the timeline is a list of them, and everything else is a fold over it."""
+
+from typing import Literal
+
+from ra.core.messages import Message
+from ra.core.model import Effort, Section, ToolSpec, Usage
+from ra.core.value import Value
+
+
+class Said(Value, frozen=True):
+    """A message of the conversation, word for word."""
+
+    message: Message
+
+
+class Cut(Value, frozen=True):
+    """What a model had said when its stream broke off. Kept and billed, never sent again."""
+
+    message: Message
+    reason: str
+
+
+class Spent(Value, frozen=True):
+    """One model call: its usage, its price (decimal dollars; "" while no price is known) and what the request held."""
+
+    model: str
+    usage: Usage
+    dollars: str = ""
+    purpose: Literal["turn", "summary", "planner", "agent"] = "turn"
+    parts: dict[str, int] = {}  # tokens of the request by source
+    seconds: float = 0.0
+
+
+class Configured(Value, frozen=True):
+    """What the requests from here on stand on, apart from the conversation. Recorded when it changes.
+
+    With `base`, the conversation up to this position is replaced by these messages (strategies that do not replay).
+    """
+
+    provider: str
+    model: str
+    strategy: str
+    sections: tuple[Section, ...] = ()
+    tools: tuple[ToolSpec, ...] = ()
+    effort: Effort = Effort()
+    max_output: int = 8192
+    base: tuple[Message, ...] | None = None
+
+
+class Noticed(Value, frozen=True):
+    """Context that entered at this place: the environment, a subdirectory's AGENTS.md, a volatile source."""
+
+    section: Section
+
+
+class EntrySet(Value, frozen=True):
+    id: str
+    content: str
+    name: str = ""
+    attrs: dict[str, str] = {}
+
+
+class EntryRemoved(Value, frozen=True):
+    id: str
+
+
+class Clip(Value, frozen=True):
+    """Show only `keep` tokens of one block, both ends.
+
+    Counted in o200k_base, so that no later calibration changes bytes that were sent.
+    """
+
+    at: int
+    block: int
+    keep: int
+
+
+class Checkpointed(Value, frozen=True):
+    """A compaction: which positions are hidden (inclusive ranges), which blocks are clipped, what stands in for them.
+
+    `marker` stands in the gap; `summary` stands under the first prompt and replaces the summary before it.
+    """
+
+    strategy: Literal["truncate", "summarize", "digest", "ladder"]
+    reason: str
+    hidden: tuple[tuple[int, int], ...] = ()
+    clips: tuple[Clip, ...] = ()
+    marker: str = ""
+    summary: str = ""
+    before: int = 0
+    after: int = 0
+
+
+class Rotated(Value, frozen=True):
+    """A checkpoint that also starts a new segment: replay begins with `handover` and the messages from `keep_from`."""
+
+    reason: str
+    handover: str
+    keep_from: int
+
+
+class Edited(Value, frozen=True):
+    """A hook assigned the conversation: these messages replace everything before."""
+
+    by: str
+    messages: tuple[Message, ...]
+
+
+class Failed(Value, frozen=True):
+    kind: str
+    text: str
+
+
+class Interrupted(Value, frozen=True):
+    """A run ended before its answer (Ctrl-C, a limit, a crash found on resume)."""
+
+    reason: str
+
+
+Fact = (
+    Said
+    | Cut
+    | Spent
+    | Configured
+    | Noticed
+    | EntrySet
+    | EntryRemoved
+    | Checkpointed
+    | Rotated
+    | Edited
+    | Failed
+    | Interrupted
+)
+
+
+class TimelineEvent(Value, frozen=True):
+    """A fact at its place: `at` counts from 1 in each session, `time` is in seconds since 1970."""
+
+    at: int
+    time: float
+    fact: Fact
+
+
+class Entry(Value, frozen=True):
+    """A live entry, as the fold sees it. `inserted_at` is the position of the EntrySet that holds."""
+
+    id: str
+    name: str
+    content: str
+    inserted_at: int
+    attrs: dict[str, str] = {}

@@ -1,0 +1,78 @@
+"""What can be swapped? Protocols with at least two shipped implementations each."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from typing import Literal, Protocol
+
+from ra.core.events import Streamed
+from ra.core.facts import Fact, TimelineEvent
+from ra.core.messages import ToolCall
+from ra.core.model import Request
+from ra.core.value import Value
+
+
+class Provider(Protocol):
+    """A model that can be called: a dialect over a transport, the embedded model, or a script."""
+
+    name: str
+
+    def stream(self, request: Request) -> AsyncIterator[Streamed]:
+        """Deltas, then exactly one Reply.
+
+        Raises Overflowed, AuthFailed, QuotaExceeded, Unavailable (retries used up) or BadStream.
+        """
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Hit(Protocol):
+    """A find of a full-text search: where it is and the words around it."""
+
+    session: str
+    at: int
+    snippet: str
+
+
+class Timeline(Protocol):
+    """The append-only log of one session: in a file, or in memory with `--no-session`."""
+
+    session: str
+
+    def append(self, *facts: Fact) -> Sequence[TimelineEvent]:
+        """Record facts, durably, in order. Raises StoreError."""
+        ...
+
+    def events(self, since: int = 0) -> Iterable[TimelineEvent]:
+        """Everything after position `since`, oldest first."""
+        ...
+
+    def search(self, query: str, limit: int = 20) -> Sequence[Hit]: ...
+
+    def keep(self, text: str) -> str:
+        """Store text outside the log and return its reference: the same text has the same reference."""
+        ...
+
+    def kept(self, ref: str) -> str | None:
+        """The text behind a reference, in a later process too."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Question(Value, frozen=True):
+    """May this call run? `preview` is exactly what would run, `reason` why it is not simply done."""
+
+    call: ToolCall
+    reason: str
+    preview: str
+
+
+class Answer(Value, frozen=True):
+    """The user's word. With `edited`, that call runs instead of the one asked about."""
+
+    verdict: Literal["once", "session", "project", "no"]
+    edited: ToolCall | None = None
+
+
+Asker = Callable[[Question], Awaitable[Answer]]
+"""How a face asks its user. A face without a user has none, and what would ask is refused."""

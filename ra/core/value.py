@@ -1,0 +1,28 @@
+"""What is every value in ra made of? A frozen struct with a `type` tag.
+
+`msgspec.Struct` and not a dataclass: a frozen, slotted dataclass costs 0.5 ms of start-up each, a struct 0.013 ms,
+and the same declaration also reads and writes the JSON that the timeline stores.
+"""
+
+import re
+from typing import Any
+
+import msgspec
+
+_CAPITALS = re.compile(r"(?<!^)(?=[A-Z])")
+
+JsonObject = dict[str, Any]
+
+
+def tag_of(class_name: str) -> str:
+    """`ToolCall` is tagged `tool-call`."""
+    return _CAPITALS.sub("-", class_name).lower()
+
+
+class Value(msgspec.Struct, frozen=True, tag_field="type", tag=tag_of, omit_defaults=True):
+    """Base of all values. Two values are equal when their types and fields are."""
+
+
+def encode(value: Any) -> bytes:
+    """The one way that values become JSON: same value, same bytes."""
+    return msgspec.json.encode(value)
