@@ -1,0 +1,50 @@
+"""How is a model called over a wire? A dialect says what the bytes mean, a transport carries them."""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Protocol
+
+from ra.core.events import Delta
+from ra.core.model import ModelInfo, Reply, Request
+from ra.core.value import JsonObject
+from ra.providers.settings import ProviderName
+
+
+class Reader(Protocol):
+    """Reads the events of one answer, in order."""
+
+    def feed(self, event: JsonObject) -> Iterator[Delta]:
+        """What this event says. Raises a ProviderError when the event is an error."""
+        ...
+
+    def finish(self) -> Reply:
+        """The whole answer. Raises BadStream, with what had arrived, when the stream ended before it was complete."""
+        ...
+
+
+class Dialect(Protocol):
+    """Two pure functions: Request → body, and event dicts → deltas and a Reply."""
+
+    name: ProviderName
+
+    def path(self, request: Request) -> str:
+        """Below the base URL, such as `/v1/messages`."""
+        ...
+
+    def headers(self, api_key: str) -> dict[str, str]: ...
+
+    def body(self, request: Request, info: ModelInfo) -> JsonObject: ...
+
+    def reader(self, model: str) -> Reader: ...
+
+
+class Transport(Protocol):
+    """Carries one body to the server and its events back: `http` (our own bytes) or `sdk` (the vendor's client)."""
+
+    def events(self, dialect: Dialect, request: Request, body: JsonObject) -> AsyncIterator[JsonObject]:
+        """The decoded events of the answer. Raises AuthFailed, QuotaExceeded, Overflowed, Unavailable, BadStream."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+Headers = Mapping[str, str]
