@@ -1,0 +1,155 @@
+"""What did the user ask for? Layers of configuration, later ones winning, each value with its origin."""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ra.agent.settings import AgentSettings, SessionSettings
+from ra.config import paths, schema, yamlfile
+from ra.config.settings import Config
+from ra.config.yamlfile import Layer, Origin, Path_
+from ra.core.errors import ConfigError, UsageError
+
+DEFAULT = Origin("default", kind="default")
+
+
+class Resolved(msgspec.Struct, frozen=True):
+    """The configuration, and where each value came from."""
+
+    config: Config
+    data: dict[str, Any]
+    origins: dict[Path_, Origin]
+    files: tuple[Path, ...]
+    cwd: Path
+    root: Path  # the git root, or the working directory
+    data_dir: Path
+
+    def origin(self, path: Path_) -> Origin:
+        """The origin of a value, or of the nearest mapping around it."""
+        return next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), DEFAULT)
+
+
+def resolve(
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    config_file: Path | None = None,
+    assignments: Iterable[str] = (),
+    flags: Mapping[str, Any] | None = None,
+    agent: str | None = None,
+) -> Resolved:
+    """defaults < user file < project files < --config < --set and flags; then the named agent's own keys."""
+    user = paths.user_file(env)
+    files = [(user, "user")] if user.is_file() else []
+    files += [(path, "project") for path in paths.project_files(cwd) if path != user]
+    if config_file is not None:
+        files.append((config_file, "config"))
+    layers = [yamlfile.read(path, env, kind=kind) for path, kind in files]
+    layers += [assigned(text, env) for text in assignments]
+    layers.append(flagged(flags or {}))
+    data: dict[str, Any] = {}
+    origins: dict[Path_, Origin] = {}
+    for layer in layers:
+        merge(data, origins, _checked(layer))
+    if agent is not None:
+        _lay_agent(data, origins, agent)
+    config = msgspec.convert(data, Config)
+    root = paths.git_root(cwd) or cwd
+    where = paths.data_dir(env, config.app.data_dir)
+    return Resolved(config, data, origins, tuple(path for path, _ in files), cwd, root, where)
+
+
+def assigned(text: str, env: Mapping[str, str]) -> Layer:
+    """`--set agent.compaction.threshold=0.8`: the value is read as YAML."""
+    key, equals, value = text.partition("=")
+    path = tuple(part.strip() for part in key.split("."))
+    if not equals or not all(path):
+        raise UsageError(f"--set {text!r}: write --set key.path=value, such as --set agent.maxCost=0.50.")
+    name = f"--set {key.strip()}"
+    inner = yamlfile.parse(f"value: {value.strip() or 'null'}", name=name, env=env, kind="flag")
+    return _nested(path, inner.data["value"], Origin(name, kind="flag"))
+
+
+def flagged(flags: Mapping[str, Any]) -> Layer:
+    """Flags of the command line: dotted key → value."""
+    data: dict[str, Any] = {}
+    origins: dict[Path_, Origin] = {}
+    for key, (value, flag) in flags.items():
+        layer = _nested(tuple(key.split(".")), value, Origin(flag, kind="flag"))
+        merge(data, origins, layer)
+    return Layer(data, origins)
+
+
+def _nested(path: Path_, value: Any, origin: Origin) -> Layer:
+    for part in reversed(path):
+        value = {part: value}
+    return Layer(value, {path[: n + 1]: origin for n in range(len(path))})
+
+
+def _checked(layer: Layer) -> Layer:
+    """The layer with camelCase keys and legal values, its origins renamed along."""
+
+    def place(path: Path_) -> Origin:
+        return next((layer.origins[path[:n]] for n in range(len(path), -1, -1) if path[:n] in layer.origins), DEFAULT)
+
+    data = schema.tidy(layer.data, Config, place)
+    for name, agent in data.get("agents", {}).items():
+        data["agents"][name] = _checked_agent(agent, name, place)
+    return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()})
+
+
+def _checked_agent(agent: Any, name: str, place: schema.Place) -> dict[str, Any]:
+    """A named agent has any key of `agent` and of `session`, and a `handler`."""
+    path = ("agents", name)
+    if not isinstance(agent, dict):
+        raise ConfigError(f"{place(path)}: agents.{name} is {schema.shown(agent)}; it must be a mapping.")
+    known = schema.fields(AgentSettings) | schema.fields(SessionSettings) | {"handler": str, "description": str}
+    clean: dict[str, Any] = {}
+    for key, value in agent.items():
+        camel = next((name for name in known if key in {name, schema.snake(name)}), None)
+        if camel is None:
+            raise ConfigError(f"{place((*path, key))}: unknown key agents.{name}.{key}; {schema.hint(key, known)}.")
+        clean[camel] = schema.tidy(value, known[camel], place, (*path, key))
+    return clean
+
+
+def _lay_agent(data: dict[str, Any], origins: dict[Path_, Origin], name: str) -> None:
+    """Lay a named agent's keys over `agent` and `session`; what a flag said stays."""
+    agents = data.get("agents", {})
+    if name not in agents:
+        near = ", ".join(sorted(agents)) or "none; add one under agents: in ra.yaml"
+        raise UsageError(f"No agent is named {name!r}. Known agents: {near}.")
+    session_keys = schema.fields(SessionSettings)
+    for key, value in agents[name].items():
+        if key in {"handler", "description"}:
+            continue
+        path = ("session" if key in session_keys else "agent", key)
+        if origins.get(path, DEFAULT).kind != "flag":
+            origin = next((origins[p] for p in (("agents", name, key), ("agents", name)) if p in origins), DEFAULT)
+            merge(data, origins, _nested(path, value, origin))
+
+
+def merge(data: dict[str, Any], origins: dict[Path_, Origin], layer: Layer) -> None:
+    """Lay `layer` over `data`: mappings are merged, everything else is replaced."""
+    _merge(data, layer.data)
+    origins.update(layer.origins)
+
+
+def _merge(below: dict[str, Any], above: dict[str, Any]) -> None:
+    for key, value in above.items():
+        if isinstance(value, dict) and isinstance(below.get(key), dict):
+            _merge(below[key], value)
+        else:
+            below[key] = value
+
+
+def _camel(path: Path_) -> Path_:
+    """Keys that users name themselves (agents, providers, sources) keep their underscores."""
+    free = {("agents",): 1, ("app", "prices"): 2, ("app", "providers"): 2, ("agent", "context", "sources"): 3}
+    named = next((depth for head, depth in free.items() if path[: len(head)] == head), None)
+    return tuple(
+        part if index == named else "".join([part.split("_")[0], *(p.title() for p in part.split("_")[1:])])
+        for index, part in enumerate(path)
+    )

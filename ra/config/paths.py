@@ -1,0 +1,43 @@
+"""Where are things on this machine? The project, the user's configuration, the data directory."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+FILE_NAME = "ra.yaml"
+
+
+def git_root(cwd: Path) -> Path | None:
+    """The nearest folder upwards that holds `.git` (a folder, or a file in a worktree)."""
+    return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), None)
+
+
+def project_files(cwd: Path) -> list[Path]:
+    """Every ra.yaml from the git root down to the working directory: the nearest comes last and wins."""
+    root = git_root(cwd)
+    folders = [cwd] if root is None else [cwd, *cwd.parents][: len(cwd.parts) - len(root.parts) + 1]
+    return [folder / FILE_NAME for folder in reversed(folders) if (folder / FILE_NAME).is_file()]
+
+
+def user_file(env: Mapping[str, str]) -> Path:
+    return _user_dir(env, variable="XDG_CONFIG_HOME", unix=".config", kind="config") / FILE_NAME
+
+
+def data_dir(env: Mapping[str, str], configured: str | None = None) -> Path:
+    if configured:
+        return Path(configured).expanduser()
+    if home := env.get("RA_HOME"):
+        return Path(home).expanduser()
+    return _user_dir(env, variable="XDG_DATA_HOME", unix=".local/share", kind="data")
+
+
+def _user_dir(env: Mapping[str, str], *, variable: str, unix: str, kind: str) -> Path:
+    if (named := env.get(variable)) and Path(named).is_absolute():
+        return Path(named) / "ra"
+    if sys.platform in {"darwin", "win32"}:
+        import platformdirs  # 20 ms, and Linux does not need it
+
+        return Path(platformdirs.user_config_dir("ra") if kind == "config" else platformdirs.user_data_dir("ra"))
+    home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 (Path.home raises without HOME)
+    return Path(home) / unix / "ra"

@@ -1,0 +1,163 @@
+"""How is a YAML file read without trusting it? Safely, with limits, and remembering the line of every value."""
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ra.core.errors import ConfigError
+
+MAX_BYTES = 256 * 1024
+MAX_DEPTH = 64
+MAX_VALUES = 20_000  # aliases are expanded by counting: a 306-byte file must not become a gigabyte
+
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)([^}]*))?\}")
+
+Path_ = tuple[str, ...]
+
+
+class Origin(NamedTuple):
+    """Who set a value: a file with its line, a flag, or the defaults."""
+
+    name: str
+    line: int = 0
+    kind: str = "file"  # default | user | project | config | flag
+
+    def __str__(self) -> str:
+        return f"{self.name}:{self.line}" if self.line else self.name
+
+
+class Layer(NamedTuple):
+    """One file or one set of flags: plain data, and the origin of every path in it."""
+
+    data: dict[str, Any]
+    origins: dict[Path_, Origin]
+
+
+def read(path: Path, env: Mapping[str, str], *, kind: str = "user") -> Layer:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error
+    if len(raw) > MAX_BYTES:
+        raise ConfigError(f"{path}: {len(raw)} bytes; a configuration file has at most {MAX_BYTES}.")
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw[: error.start].count(b"\n") + 1
+        raise ConfigError(f"{path}:{line}: is not UTF-8; save the file as UTF-8.") from error
+    return parse(text, name=str(path), env=env, kind=kind)
+
+
+def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -> Layer:
+    import yaml  # 20 ms that a run without configuration files does not pay
+
+    loader = yaml.SafeLoader(text)
+    try:
+        _guard_depth(text, name)
+        node = loader.get_single_node()
+        if node is None:
+            return Layer({}, {})
+        reader = _Reader(loader, name, env, kind)
+        data = reader.value(node, ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        place = f"{name}:{mark.line + 1}" if mark else name
+        raise ConfigError(f"{place}: this is no YAML: {error.problem or error.context}.") from error
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: this is no YAML: {error}.") from error
+    finally:
+        loader.dispose()
+    if not isinstance(data, dict):
+        raise ConfigError(f"{name}:1: a configuration file is a mapping such as `agent: {{model: …}}`.")
+    return Layer(data, reader.origins)
+
+
+def _guard_depth(text: str, name: str) -> None:
+    """Refuse deep nesting before the parser recurses into it."""
+    import yaml
+
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.SafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                line = event.start_mark.line + 1 if event.start_mark else 1
+                raise ConfigError(f"{name}:{line}: nested more than {MAX_DEPTH} levels deep.")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+class _Reader:
+    """Turns YAML nodes into plain data; keeps the line of each."""
+
+    def __init__(self, loader: Any, name: str, env: Mapping[str, str], kind: str) -> None:
+        self.loader = loader
+        self.name = name
+        self.env = env
+        self.kind = kind
+        self.origins: dict[Path_, Origin] = {}
+        self.count = 0
+
+    def value(self, node: Any, path: Path_) -> Any:
+        import yaml
+
+        self.count += 1
+        line = node.start_mark.line + 1
+        if self.count > MAX_VALUES:
+            raise ConfigError(f"{self.name}:{line}: more than {MAX_VALUES} values; aliases count each time.")
+        if len(path) > MAX_DEPTH:
+            raise ConfigError(f"{self.name}:{line}: nested more than {MAX_DEPTH} levels deep.")
+        self.origins[path] = Origin(self.name, line, self.kind)
+        if isinstance(node, yaml.MappingNode):
+            return dict(self._pairs(node, path))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(item, (*path, str(index))) for index, item in enumerate(node.value)]
+        if node.style is None and "${" in node.value:
+            # A plain ${N} may stand for a number: what it expands to is read as YAML again.
+            expanded = interpolate(node.value, self.env, place=f"{self.name}:{line}")
+            tag = self.loader.resolve(yaml.ScalarNode, expanded, (True, False))
+            node = yaml.ScalarNode(tag, expanded, node.start_mark, node.end_mark)
+            return self._scalar(node, line)
+        value = self._scalar(node, line)
+        return interpolate(value, self.env, place=f"{self.name}:{line}") if isinstance(value, str) else value
+
+    def _pairs(self, node: Any, path: Path_) -> Iterator[tuple[str, Any]]:
+        seen: set[str] = set()
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            # YAML reads a bare `off` or `1` as no text; as a key it can only be meant as one.
+            key = key_node.value if isinstance(key_node.value, str) else ""
+            if not key or key == "<<":
+                raise ConfigError(f"{self.name}:{line}: a key is a plain word.")
+            if key in seen:
+                raise ConfigError(f"{self.name}:{line}: {'.'.join((*path, key))} is set twice in this file.")
+            seen.add(key)
+            yield key, self.value(value_node, (*path, key))
+
+    def _scalar(self, node: Any, line: int) -> Any:
+        import yaml
+
+        try:
+            value = self.loader.construct_object(node)
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            raise ConfigError(f"{self.name}:{line}: {node.value!r} cannot be read as a plain value.") from error
+        # Dates and binaries are YAML types that no key of ours has: the text is what was meant.
+        return value if value is None or isinstance(value, bool | int | float | str) else node.value
+
+
+def interpolate(text: str, env: Mapping[str, str], *, place: str) -> str:
+    """`${VAR}` must be set, `${VAR-x}` is x when unset, `${VAR:-x}` is x when unset or empty."""
+
+    def expand(match: re.Match[str]) -> str:
+        name, operator, default = match.groups()
+        value = env.get(name)
+        if operator == ":-" and not value:
+            return str(default)
+        if value is not None:
+            return value
+        if operator == "-":
+            return str(default)
+        raise ConfigError(f"{place}: {name} is not set; set it, or write ${{{name}:-default}}.")
+
+    return _VARIABLE.sub(expand, text)
