@@ -1,0 +1,146 @@
+"""What does a call cost? `price(model, usage)`, exact to the last decimal."""
+
+import time
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from pathlib import Path
+
+from ra.core.model import Usage
+from ra.core.value import Value
+from ra.costs.catalog import Catalog, Rates, dated, load
+from ra.costs.names import stems_of
+from ra.costs.settings import PriceSettings
+
+MILLION = Decimal(1_000_000)
+FREE = Rates()
+
+# Rates and tier 2 of the cost model that ra's strategies were measured with; the public table has another tier here.
+_OPUS_4_6 = Rates(
+    input=Decimal("5"),
+    output=Decimal("25"),
+    cache_read=Decimal("0.5"),
+    cache_write=Decimal("6.25"),
+    cache_write_1h=Decimal("10"),
+)
+SHIPPED: dict[str, tuple[Rates, int, Decimal]] = dict.fromkeys(
+    ("claude-opus-4-6", "claude-opus-4.6", "claude-4-6-opus", "claude-4.6-opus"),
+    (_OPUS_4_6, 200_000, Decimal("1.5")),
+)
+
+
+class Tiered(Value, frozen=True):
+    """The rates of a call whose total input exceeds `above`: of all its tokens, not only of those beyond."""
+
+    above: int
+    rates: Rates
+
+
+class PriceRow(Value, frozen=True):
+    """The prices of one model. `window` is the catalog's, None when it names none."""
+
+    model: str
+    rates: Rates
+    tiers: tuple[Tiered, ...] = ()  # ascending
+    window: int | None = None
+
+    def at(self, total_input: int) -> Rates:
+        """The rates of a call with this total input."""
+        for tier in reversed(self.tiers):
+            if total_input > tier.above:
+                return tier.rates
+        return self.rates
+
+    def price(self, usage: Usage, *, long_lived: bool = False) -> Decimal:
+        """Dollars of one call. With `long_lived`, cache writes are those of the one-hour cache."""
+        rates = self.at(usage.total_input)
+        write = rates.cache_write_1h if long_lived else rates.cache_write
+        return (
+            usage.input * rates.input
+            + usage.output * rates.output
+            + usage.cache_read * rates.cache_read
+            + usage.cache_write * write
+        ) / MILLION
+
+
+class Prices:
+    """The price table: the user's rows, then ours, then the package genai-prices.
+
+    The package takes 0.2–0.4 s to import. What we need of it is kept in `cache_file` and read back in milliseconds
+    until the package changes. Nothing is loaded before the first question.
+    """
+
+    def __init__(
+        self,
+        overrides: Mapping[str, PriceSettings],
+        cache_file: Path | None,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._overrides = {name.lower(): row for name, row in overrides.items()}
+        self._cache_file = cache_file
+        self._clock = clock
+        self._catalog: Catalog | None = None
+        self._found: dict[tuple[str, str, str], PriceRow | None] = {}
+
+    def row(self, model: str, provider: str = "", *, at: float | None = None) -> PriceRow | None:
+        """The model's row on that day (today unless `at` says otherwise), None when nobody knows its price.
+
+        A local model costs nothing. A scripted one costs what its name says, and nothing if the name says nothing.
+        """
+        day = time.strftime("%Y-%m-%d", time.gmtime(self._clock() if at is None else at))
+        key = (model, provider, day)
+        if key not in self._found:
+            self._found[key] = self._find(model, provider, day)
+        return self._found[key]
+
+    def price(self, model: str, usage: Usage, provider: str = "", *, at: float | None = None) -> Decimal | None:
+        row = self.row(model, provider, at=at)
+        return None if row is None else row.price(usage)
+
+    def _find(self, model: str, provider: str, day: str) -> PriceRow | None:
+        name = model.strip().lower()
+        for stem in stems_of(name):
+            if stem in self._overrides:
+                return self._chosen(stem, self._known(name, day))
+        if provider == "local" or name.endswith(":free"):
+            return PriceRow(model, FREE)
+        known = self._known(name, day)
+        return PriceRow(model, FREE) if known is None and provider == "scripted" else known
+
+    def _known(self, name: str, day: str) -> PriceRow | None:
+        if self._catalog is None:
+            self._catalog = load(self._cache_file)
+        names = list(stems_of(name))
+        for shipped in names:
+            if shipped in SHIPPED:
+                rates, above, factor = SHIPPED[shipped]
+                return PriceRow(shipped, rates, (Tiered(above, rates.times(factor)),), 1_000_000)
+        if model := self._catalog.find(names):
+            prices = dated(model, day)
+            tiers = tuple(Tiered(above, rates) for above, rates in prices.tiers)
+            return PriceRow(model.id, prices.rates, tiers, model.window)
+        return None
+
+    def _chosen(self, stem: str, known: PriceRow | None) -> PriceRow:
+        """The user's row. A cache rate that the user left out keeps the vendor's ratio to input; without one: input."""
+        chosen = self._overrides[stem]
+        base = Decimal(str(chosen.input))
+        ratio = base / known.rates.input if known and known.rates.input else None
+
+        def rate(given: float | None, vendors: Decimal) -> Decimal:
+            if given is not None:
+                return Decimal(str(given))
+            return base if ratio is None else ratio * vendors
+
+        listed = known.rates if known else FREE
+        rates = Rates(
+            input=base,
+            output=Decimal(str(chosen.output)),
+            cache_read=rate(chosen.cache_read, listed.cache_read),
+            cache_write=rate(chosen.cache_write, listed.cache_write),
+            cache_write_1h=rate(None, listed.cache_write_1h),
+        )
+        tiers: tuple[Tiered, ...] = ()
+        if chosen.tier_above is not None:
+            tiers = (Tiered(chosen.tier_above, rates.times(Decimal(str(chosen.tier_multiplier)))),)
+        return PriceRow(stem, rates, tiers, known.window if known else None)
