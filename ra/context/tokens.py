@@ -1,0 +1,318 @@
+"""How many tokens is it? One estimator serves every display, trigger and budget."""
+
+import math
+import re
+import unicodedata
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Generic, Literal, TypeVar, assert_never
+
+from ra.context.ranks import encoder
+from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from ra.core.model import Request, Section, ToolSpec
+from ra.core.value import encode
+
+MESSAGE = 4  # role and separators, in the chat formats that we know
+BLOCK = 3  # the frame of a further block
+CALL = 10  # the frame of a tool call or its result, its id included
+TOOL = 12  # the frame of a tool's definition
+IMAGE = 1600  # what a picture of 1 568 × 784 costs at Anthropic; providers scale larger ones down to about that
+PAGE = 2000  # a page of a PDF: Anthropic names 1 500 to 3 000
+PAGE_BYTES = 50_000  # of a PDF whose pages cannot be counted
+LARGEST_IMAGE = 5000  # no provider counts more for one picture
+
+_PAGES = re.compile(rb"/Type\s*/Page\b")
+_CREDIBLE = (0.2, 6.0)  # reported tokens for one of o200k_base; anything outside is a fault of the report
+_LONGEST_CHARACTER = 32  # code points; a family emoji has eleven
+_REMEMBERED = 7  # replies that the factor is learned from
+
+Where = Literal["head", "tail", "both"]
+T = TypeVar("T")
+
+
+class Estimator:
+    """Counts in o200k_base; whole requests in the model's own tokens, by a factor that is learned from its replies.
+
+    What was counted once is looked up: texts by content, messages and tools by identity. Both memories are bounded.
+    """
+
+    def __init__(self, factor: float = 1.0) -> None:
+        self._factor = min(max(_CREDIBLE[0], factor), _CREDIBLE[1])
+        self._observed: deque[tuple[float, int]] = deque(maxlen=_REMEMBERED)
+        self._texts: Memory[str] = Memory(_content, weight=8_000_000)
+        self._messages: Memory[Message] = Memory(id, weight=8_000_000)
+        self._tools: Memory[ToolSpec] = Memory(id, weight=1_000_000)
+        self._bounds: Memory[Message] = Memory(id, weight=32_000_000)
+
+    @property
+    def factor(self) -> float:
+        """How many of its own tokens the model counts for one of o200k_base."""
+        return self._factor
+
+    def text(self, text: str) -> int:
+        known = self._texts.get(text)
+        return known if known is not None else self._texts.put(text, encoder.count(text), weight=len(text))
+
+    def message(self, message: Message) -> int:
+        known = self._messages.get(message)
+        if known is not None:
+            return known
+        tokens = MESSAGE + sum(map(self._block, message.blocks)) + BLOCK * max(0, len(message.blocks) - 1)
+        return self._messages.put(message, tokens, weight=tokens)
+
+    def messages(self, messages: Iterable[Message]) -> int:
+        return sum(map(self.message, messages))
+
+    def tools(self, specs: Iterable[ToolSpec]) -> int:
+        return sum(map(self._tool, specs))
+
+    def section(self, section: Section) -> int:
+        return MESSAGE + self.text(section.content)
+
+    def request(self, request: Request) -> int:
+        """The size of a request in the model's tokens."""
+        plain = sum(map(self.section, request.sections)) + self.tools(request.tools) + self.messages(request.messages)
+        return math.ceil(plain * self._factor)
+
+    def parts(self, request: Request) -> dict[str, int]:
+        """The size of a request by source; the sum is that of `request`.
+
+        Sections and messages with a name go by it, the results of a tool by `tool:NAME`, definitions by `tools`, and
+        what is left is the `conversation`.
+        """
+        plain: dict[str, int] = {}
+        for section in request.sections:
+            plain[section.name] = plain.get(section.name, 0) + self.section(section)
+        if request.tools:
+            plain["tools"] = plain.get("tools", 0) + self.tools(request.tools)
+        for message in request.messages:
+            source = _source(message)
+            plain[source] = plain.get(source, 0) + self.message(message)
+        return self._scaled(plain)
+
+    def bound(self, request: Request) -> int:
+        """More than `request` could ever say, without counting: a token is at least one byte."""
+        size = sum(MESSAGE + _bytes(section.content) for section in request.sections)
+        size += sum(TOOL + _bytes(_definition(spec)) for spec in request.tools)
+        size += sum(map(self._message_bound, request.messages))
+        return math.ceil(size * max(1.0, self._factor))
+
+    def clip(self, text: str, keep: int, where: Where = "both", *, marker: str = "…") -> str:
+        """Text of at most `keep` tokens (o200k_base): its head, its tail or both ends, and the marker where it was cut.
+
+        Text that fits is returned as it is. The marker is counted; where not even the marker fits, nothing is left.
+        """
+        if self._fits(text, keep):
+            return text
+        text = text.encode("utf-8", "replace").decode()
+        room = keep - encoder.count(marker)
+        while room > 0:
+            head = {"head": room, "tail": 0, "both": (room + 1) // 2}[where]
+            clipped = _head(text, head) + marker + _tail(text, room - head)
+            excess = encoder.count(clipped) - keep
+            if excess <= 0:
+                return clipped
+            room -= excess  # tokens at the seams may not merge as they did before
+        return marker if encoder.count(marker) <= keep else ""
+
+    def observe(self, estimated: int, reported: int) -> float:
+        """Learn from a reply: what `request` said of it, and the total input that the provider reported.
+
+        The factor is the median of the last seven ratios, each weighing as much as its request: one odd report does
+        not move it, and the large requests, for which limits are near, decide. Incredible reports are ignored.
+        """
+        plain = estimated / self._factor
+        ratio = reported / plain if plain > 0 else 0.0
+        if _CREDIBLE[0] <= ratio <= _CREDIBLE[1]:
+            self._observed.append((ratio, math.ceil(plain)))
+            self._factor = _median(self._observed)
+        return self._factor
+
+    def _block(self, block: Block) -> int:
+        match block:
+            case Text():
+                return self.text(block.text)
+            case Thinking():
+                # A sealed block without text is billed for what it hides: about a token for four of its characters.
+                return self.text(block.text) if block.text else len(block.signature) // 4
+            case Image():
+                return IMAGE
+            case Document():
+                return self.text(_readable(block)) if _is_text(block) else PAGE * _pages(block)
+            case ToolCall():
+                return CALL + self.text(block.name) + self.text(block.broken or _json(block.args))
+            case ToolResult():
+                return CALL + sum(map(self._block, block.content))
+            case _:
+                assert_never(block)
+
+    def _tool(self, spec: ToolSpec) -> int:
+        known = self._tools.get(spec)
+        if known is not None:
+            return known
+        tokens = TOOL + self.text(_definition(spec))
+        return self._tools.put(spec, tokens, weight=tokens)
+
+    def _message_bound(self, message: Message) -> int:
+        known = self._bounds.get(message)
+        if known is not None:
+            return known
+        size = MESSAGE + sum(BLOCK + _block_bound(block) for block in message.blocks)
+        return self._bounds.put(message, size, weight=size)
+
+    def _fits(self, text: str, keep: int) -> bool:
+        """Is it at most `keep` tokens? Seen from the bytes where they tell, so that short text is not even encoded."""
+        return _bytes(text) <= keep or self.text(text) <= keep
+
+    def _scaled(self, plain: dict[str, int]) -> dict[str, int]:
+        """Every part times the factor, rounded such that the sum is the rounded sum."""
+        scaled: dict[str, int] = {}
+        before = after = 0
+        for name, tokens in plain.items():
+            before += tokens
+            scaled[name] = math.ceil(before * self._factor) - after
+            after += scaled[name]
+        return scaled
+
+
+class Memory(Generic[T]):
+    """What was counted, in two generations: when the young one is full it becomes the old one, which is forgotten.
+
+    A thing that is found by its identity is kept with its number, so that no other can take its id.
+    """
+
+    def __init__(self, key: Callable[[T], object], *, weight: int) -> None:
+        self._key = key
+        self._room = self._weight = weight
+        self._young: dict[object, tuple[T, int]] = {}
+        self._old: dict[object, tuple[T, int]] = {}
+
+    def get(self, thing: T) -> int | None:
+        key = self._key(thing)
+        known = self._young.get(key)
+        if known is None:
+            known = self._old.pop(key, None)
+            if known is None:
+                return None
+            self._young[key] = known
+        return known[1]
+
+    def put(self, thing: T, tokens: int, *, weight: int) -> int:
+        self._room -= weight + 64
+        if self._room < 0:
+            self._old, self._young, self._room = self._young, {}, self._weight
+        self._young[self._key(thing)] = (thing, tokens)
+        return tokens
+
+
+def _content(text: str) -> object:
+    return text
+
+
+def _source(message: Message) -> str:
+    if message.name:
+        return message.name
+    match message.blocks:
+        case (ToolResult(name=name), *_) if name:
+            return f"tool:{name}"
+        case _:
+            return "conversation"
+
+
+def _json(value: object) -> str:
+    try:
+        return encode(value).decode()
+    except UnicodeEncodeError:  # a lone surrogate; its size is all that matters here
+        return repr(value)
+
+
+def _definition(spec: ToolSpec) -> str:
+    return f"{spec.name}\n{spec.description}\n{_json(spec.schema)}"
+
+
+def _bytes(text: str) -> int:
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
+def _block_bound(block: Block) -> int:
+    match block:
+        case Text():
+            return _bytes(block.text)
+        case Thinking():
+            return _bytes(block.text) + len(block.signature)
+        case Image():
+            return LARGEST_IMAGE
+        case Document():
+            return _bytes(_readable(block)) if _is_text(block) else PAGE * _pages(block) + len(block.data)
+        case ToolCall():
+            return CALL + _bytes(block.name) + _bytes(block.broken or _json(block.args))
+        case ToolResult():
+            return CALL + sum(map(_block_bound, block.content))
+        case _:
+            assert_never(block)
+
+
+def _is_text(document: Document) -> bool:
+    return document.media_type.startswith("text/")
+
+
+def _readable(document: Document) -> str:
+    return document.data.decode("utf-8", "replace")
+
+
+def _pages(document: Document) -> int:
+    return len(_PAGES.findall(document.data)) or math.ceil(len(document.data) / PAGE_BYTES)
+
+
+def _median(observed: Iterable[tuple[float, int]]) -> float:
+    """The ratio at which half of the weight is reached."""
+    ordered = sorted(observed)
+    half = sum(weight for _, weight in ordered) / 2
+    for ratio, weight in ordered:
+        half -= weight
+        if half <= 0:
+            return ratio
+    raise ValueError("nothing was observed")
+
+
+def _head(text: str, tokens: int) -> str:
+    """The first so many tokens, or a little less: the cut is between two characters as a reader sees them."""
+    if tokens <= 0:
+        return ""
+    cut = len(encoder.decode(_enough(text, tokens, "head")[:tokens]))
+    for _ in range(_LONGEST_CHARACTER):
+        if 0 < cut < len(text) and _belongs_to_previous(text, cut):
+            cut -= 1
+    return text[:cut]
+
+
+def _tail(text: str, tokens: int) -> str:
+    if tokens <= 0:
+        return ""
+    cut = len(text) - len(encoder.decode(_enough(text, tokens, "tail")[-tokens:]))
+    for _ in range(_LONGEST_CHARACTER):
+        if 0 < cut < len(text) and _belongs_to_previous(text, cut):
+            cut += 1
+    return text[cut:]
+
+
+def _enough(text: str, tokens: int, end: Literal["head", "tail"]) -> list[int]:
+    """More than so many tokens of one end, if there are: a huge text is not encoded for a short cut."""
+    size = tokens * 8
+    while True:
+        encoded = encoder.encode(text[:size] if end == "head" else text[-size:])
+        if len(encoded) > tokens or size >= len(text):
+            return encoded
+        size *= 2
+
+
+def _belongs_to_previous(text: str, at: int) -> bool:
+    """Is the character at `at` a part of the one before: an accent, a joiner, a variation, a skin tone?"""
+    character = text[at]
+    return (
+        unicodedata.category(character) in ("Mn", "Me", "Mc")
+        or character == "\u200d"
+        or text[at - 1] == "\u200d"
+        or "\U0001f3fb" <= character <= "\U0001f3ff"
+        or (character == "\n" and text[at - 1] == "\r")
+    )
