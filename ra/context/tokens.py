@@ -198,9 +198,10 @@ class Memory(Generic[T]):
         return known[1]
 
     def put(self, thing: T, tokens: int, *, weight: int) -> int:
-        self._room -= weight + 64
-        if self._room < 0:
+        weight += 64  # what an entry itself takes
+        if weight > self._room:
             self._old, self._young, self._room = self._young, {}, self._weight
+        self._room -= weight
         self._young[self._key(thing)] = (thing, tokens)
         return tokens
 
