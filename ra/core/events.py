@@ -4,7 +4,7 @@ from typing import Literal
 
 from ra.core.facts import Checkpointed
 from ra.core.facts import Rotated as RotatedFact
-from ra.core.messages import ToolCall, ToolResult
+from ra.core.messages import Message, ToolCall, ToolResult
 from ra.core.model import Reply, Usage
 from ra.core.value import Value
 
@@ -39,6 +39,14 @@ class Retrying(Value, frozen=True):
     reason: str
     wait_s: float
     restart: bool = False
+
+
+class Broken(Value, frozen=True):
+    """An answer broke off, and the request is sent anew. For the loop, which records it: it was billed."""
+
+    message: Message
+    usage: Usage
+    reason: str
 
 
 class ToolStarted(Value, frozen=True):
@@ -110,7 +118,7 @@ Event = (
     | RunEnded
 )
 
-Delta = TextDelta | ThinkingDelta | CallDelta | Retrying
+Delta = TextDelta | ThinkingDelta | CallDelta | Retrying | Broken
 """What a provider streams before its Reply."""
 
 Streamed = Delta | Reply
