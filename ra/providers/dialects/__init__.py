@@ -1,0 +1,16 @@
+"""Which dialects are there? One module each: `path`, `headers`, `body` and `reader`, all pure."""
+
+from importlib import import_module
+from typing import cast
+
+from ra.core.errors import UsageError
+from ra.providers.wire import Dialect
+
+NAMES = ("anthropic", "openai", "openai-chat", "google")
+
+
+def dialect(name: str) -> Dialect:
+    """The dialect of that name, loaded when it is asked for: one run speaks one."""
+    if name not in NAMES:
+        raise UsageError(f"Unknown dialect {name!r}; use {', '.join(NAMES)}.")
+    return cast(Dialect, import_module(f"{__name__}.{name.replace('-', '_')}"))

@@ -1,0 +1,274 @@
+"""How does one speak with Anthropic's Messages API, and with servers that speak it too?"""
+
+import re
+from collections.abc import Iterator
+
+from ra.core.events import CallDelta, Delta, TextDelta, ThinkingDelta
+from ra.core.messages import Content, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
+from ra.core.value import JsonObject, encode
+from ra.providers.dialects import blocks
+from ra.providers.dialects.draft import Draft
+from ra.providers.dialects.fields import child, number, text
+from ra.providers.errors import failure
+from ra.providers.settings import ProviderName
+
+name: ProviderName = "anthropic"
+
+MOST_MARKS = 4
+UNSHOWN = "thinking"
+"""The id of a thinking block that came without its text, to tell it from a redacted one, which is another type."""
+
+STOPS: dict[str, Stop] = {
+    "end_turn": "end",
+    "stop_sequence": "end",
+    "pause_turn": "end",
+    "tool_use": "tools",
+    "max_tokens": "length",
+    "model_context_window_exceeded": "length",
+    "refusal": "refused",
+}
+
+_ID = re.compile(r"[^a-zA-Z0-9_-]")
+
+
+def path(request: Request) -> str:
+    return "/v1/messages"
+
+
+def headers(api_key: str) -> dict[str, str]:
+    key = {"x-api-key": api_key} if api_key else {}
+    return {"anthropic-version": "2023-06-01", **key}
+
+
+def body(request: Request, info: ModelInfo) -> JsonObject:
+    messages, places = _messages(request)
+    system, section_places = _system(request)
+    tools: list[JsonObject] = [
+        {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+        for tool in sorted(request.tools, key=lambda tool: tool.name)
+    ]
+    _mark(request, tools, section_places | places)
+    limit, budget = blocks.room(request, info)
+    made: JsonObject = {"model": request.model, "max_tokens": limit, "stream": True}
+    if system:
+        made["system"] = system
+    if tools:
+        made["tools"] = tools
+    made["messages"] = messages
+    if budget and info.thinking == "adaptive":
+        made["thinking"] = {"type": "adaptive", "display": "summarized"}
+        made["output_config"] = {"effort": request.effort.level}
+    elif budget and not _thoughtless_loop(messages):
+        made["thinking"] = {"type": "enabled", "budget_tokens": budget}
+    elif budget:
+        made["max_tokens"] = request.max_output
+    return made
+
+
+def reader(model: str) -> "AnthropicReader":
+    return AnthropicReader(model)
+
+
+Place = tuple[str, int]
+Places = dict[Place, JsonObject]
+"""Which block ends a section or message, and so may carry its cache mark."""
+
+
+def _system(request: Request) -> tuple[list[JsonObject], Places]:
+    made: list[JsonObject] = []
+    places: Places = {}
+    for i, section in blocks.system_sections(request):
+        made.append({"type": "text", "text": section.content})
+        places["section", i] = made[-1]
+    return made, places
+
+
+def _messages(request: Request) -> tuple[list[JsonObject], Places]:
+    """Alternating turns. Tool results stand first in theirs, as the API demands."""
+    turns: list[JsonObject] = []
+    places: Places = {}
+    for place, message in blocks.conversation(request):
+        made = [block for block in map(_block, _content(message, request)) if block is not None]
+        if not made:
+            continue
+        role = "assistant" if message.role == "assistant" else "user"
+        if not turns and role == "assistant":
+            turns.append({"role": "user", "content": [{"type": "text", "text": blocks.FIRST}]})
+        if not turns or turns[-1]["role"] != role:
+            turns.append({"role": role, "content": []})
+        _add(turns[-1]["content"], made)
+        if carriers := [block for block in made if block["type"] not in ("thinking", "redacted_thinking")]:
+            places[place] = carriers[-1]
+    return turns, places
+
+
+def _add(content: list[JsonObject], made: list[JsonObject]) -> None:
+    results = sum(block["type"] == "tool_result" for block in content)
+    for block in made:
+        if block["type"] == "tool_result":
+            content.insert(results, block)
+            results += 1
+        else:
+            content.append(block)
+
+
+def _content(message: Message, request: Request) -> tuple[object, ...]:
+    if message.role == "system":
+        return (Text(blocks.labelled(message)),) if message.text.strip() else ()
+    return blocks.replayed(message, request)
+
+
+def _block(block: object) -> JsonObject | None:
+    match block:
+        case Text() | Image() | Document():
+            return _plain(block)
+        case Thinking(text="", signature=signature) if block.id != UNSHOWN:
+            return {"type": "redacted_thinking", "data": signature}
+        case Thinking():
+            return (
+                {"type": "thinking", "thinking": block.text, "signature": block.signature} if block.signature else None
+            )
+        case ToolCall():
+            return {"type": "tool_use", "id": _id(block.id), "name": block.name, "input": blocks.call_args(block)}
+        case ToolResult():
+            content = [made for part in block.content if (made := _plain(part)) is not None]
+            made = {"type": "tool_result", "tool_use_id": _id(block.call_id), "content": content}
+            return made | {"is_error": True} if block.is_error else made
+    raise AssertionError(block)
+
+
+def _plain(block: Content) -> JsonObject | None:
+    match blocks.as_text(block):
+        case Text(text=words):
+            return {"type": "text", "text": words} if words.strip() else None  # the API refuses blank text
+        case Image() as image:
+            return {"type": "image", "source": _source(image)}
+        case Document() as document:
+            title = {"title": document.name} if document.name else {}
+            return {"type": "document", "source": _source(document)} | title
+
+
+def _source(block: Image | Document) -> JsonObject:
+    return {"type": "base64", "media_type": block.media_type, "data": blocks.base64_of(block)}
+
+
+def _id(call_id: str) -> str:
+    """Ids of other providers may hold characters that this one refuses."""
+    return _ID.sub("_", call_id) or "_"
+
+
+def _mark(request: Request, tools: list[JsonObject], places: Places) -> None:
+    """Cache marks. An index that has nothing to carry one passes it on to what stands before it."""
+    marked: list[JsonObject] = [tools[-1]] if request.marks.tools and tools else []
+    for kind, indexes in (("section", request.marks.sections), ("message", request.marks.messages)):
+        for wanted in sorted(set(indexes)):
+            found = [i for made, i in places if made == kind and i <= wanted]
+            if found:
+                marked.append(places[kind, max(found)])
+    unique = list({id(block): block for block in marked}.values())
+    for block in unique[-MOST_MARKS:]:  # the deepest: each of them covers those that were left out
+        block["cache_control"] = {"type": "ephemeral"}
+
+
+def _thoughtless_loop(messages: list[JsonObject]) -> bool:
+    """In a tool loop whose last turn has no thinking (another model began it), the API refuses a thinking budget."""
+    if len(messages) < 2 or not any(block["type"] == "tool_result" for block in messages[-1]["content"]):
+        return False
+    return messages[-2]["content"][0]["type"] not in ("thinking", "redacted_thinking")
+
+
+class AnthropicReader:
+    def __init__(self, model: str) -> None:
+        self._draft = Draft(model)
+        self._at_once: set[int] = set()
+
+    def feed(self, event: JsonObject) -> Iterator[Delta]:
+        match event.get("type"):
+            case "message_start":
+                self._count(child(child(event, "message"), "usage"))
+            case "content_block_start":
+                yield from self._start(number(event, "index"), child(event, "content_block"))
+            case "content_block_delta":
+                yield from self._add(number(event, "index"), child(event, "delta"))
+            case "content_block_stop":
+                if piece := self._draft.pieces.get(number(event, "index")):
+                    piece.whole = True
+            case "message_delta":
+                self._count(child(event, "usage"))
+                if reason := text(child(event, "delta"), "stop_reason"):
+                    self._draft.stop = STOPS.get(reason, "end")
+            case "message_stop":
+                self._draft.stop = self._draft.stop or "end"
+            case "error":
+                raise failure(0, {}, event, provider=name)
+            case _ if isinstance(event.get("error"), dict):
+                raise failure(0, {}, event, provider=name)
+
+    def finish(self) -> Reply:
+        return self._draft.reply()
+
+    def _start(self, index: int, block: JsonObject) -> Iterator[Delta]:
+        match block.get("type"):
+            case "text":
+                yield from self._text(index, text(block, "text"))
+            case "thinking":
+                piece = self._draft.piece(index, "thinking")
+                piece.id, piece.signature = UNSHOWN, text(block, "signature")
+                yield from self._thinking(index, text(block, "thinking"))
+            case "redacted_thinking":
+                self._draft.piece(index, "thinking").signature = text(block, "data")
+            case "tool_use":
+                piece = self._draft.piece(index, "call")
+                piece.id, piece.name = text(block, "id"), text(block, "name")
+                if whole := child(block, "input"):  # some servers send the arguments at once
+                    piece.parts.append(encode(whole).decode())
+                    self._at_once.add(index)
+                yield CallDelta(piece.name)
+
+    def _add(self, index: int, delta: JsonObject) -> Iterator[Delta]:
+        match delta.get("type"):
+            case "text_delta":
+                yield from self._text(index, text(delta, "text"))
+            case "thinking_delta":
+                yield from self._thinking(index, text(delta, "thinking"))
+            case "signature_delta":
+                self._draft.piece(index, "thinking").signature = text(delta, "signature")
+            case "input_json_delta":
+                if index in self._draft.pieces:  # else it belongs to a block of a type that we do not know
+                    self._arguments(index, text(delta, "partial_json"))
+
+    def _text(self, index: int, words: str) -> Iterator[Delta]:
+        self._draft.piece(index, "text").parts.append(words)
+        if words:
+            yield TextDelta(words)
+
+    def _thinking(self, index: int, words: str) -> Iterator[Delta]:
+        piece = self._draft.piece(index, "thinking")
+        piece.parts.append(words)
+        if words:
+            piece.id = ""
+            yield ThinkingDelta(words)
+
+    def _arguments(self, index: int, words: str) -> None:
+        piece = self._draft.piece(index, "call")
+        if words and index in self._at_once:  # and some at once and then in pieces: the pieces count
+            self._at_once.discard(index)
+            piece.parts.clear()
+        piece.parts.append(words)
+
+    def _count(self, told: JsonObject) -> None:
+        """Counts are running totals: a later one replaces an earlier one, an absent one leaves it."""
+        fields = {
+            "input": "input_tokens",
+            "output": "output_tokens",
+            "cache_read": "cache_read_input_tokens",
+            "cache_write": "cache_creation_input_tokens",
+        }
+        known = self._draft.usage
+        self._draft.usage = Usage(
+            **{
+                ours: number(told, key) if told.get(key) is not None else getattr(known, ours)
+                for ours, key in fields.items()
+            }
+        )

@@ -1,0 +1,110 @@
+"""What do all dialects do alike when a request becomes a body?"""
+
+import base64
+from collections.abc import Iterator
+
+from ra.core.messages import Block, Content, Document, Image, Message, Role, Text, Thinking, ToolCall, ToolResult
+from ra.core.model import ModelInfo, Request, Section
+from ra.core.value import JsonObject, encode
+
+MINIMUM_BUDGET = 1024  # the least that Anthropic accepts
+FIRST = "(The conversation so far begins with the assistant.)"
+
+
+def system_sections(request: Request) -> list[tuple[int, Section]]:
+    """The sections of the system part with their indexes, in order, without empty ones."""
+    return [(i, s) for i, s in enumerate(request.sections) if s.role == "system" and s.content.strip()]
+
+
+def system_text(request: Request) -> str:
+    return "\n\n".join(section.content for _, section in system_sections(request))
+
+
+def conversation(request: Request) -> Iterator[tuple[tuple[str, int], Message]]:
+    """Sections that speak in another role, then the messages, each with where it came from (for cache marks)."""
+    for i, section in enumerate(request.sections):
+        if section.role != "system":
+            role: Role = "assistant" if section.role == "assistant" else "user"
+            yield ("section", i), Message(role, (Text(section.content),), name=section.name)
+    for i, message in enumerate(request.messages):
+        yield ("message", i), message
+
+
+def replayed(message: Message, request: Request) -> tuple[Block, ...]:
+    """The blocks that may be said again: another model's thinking and seals mean nothing to this one."""
+    if message.role != "assistant" or message.model == request.model:
+        return message.blocks
+    return tuple(_unsealed(block) for block in message.blocks if not isinstance(block, Thinking))
+
+
+def _unsealed(block: Block) -> Block:
+    match block:
+        case Text():
+            return Text(block.text)
+        case ToolCall():
+            return ToolCall(block.id, block.name, block.args, block.broken)
+        case _:
+            return block
+
+
+def labelled(message: Message) -> str:
+    """A system message as user text, for a place where the provider knows no system role."""
+    return f'<context name="{quoted(message.name or "system")}">\n{_closed(message.text)}\n</context>'
+
+
+def quoted(name: str) -> str:
+    """A name inside an attribute. `html.escape` would load a table of 2 000 names for it."""
+    return name.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _closed(text: str) -> str:
+    return text.replace("</context", "&lt;/context")
+
+
+def call_args(call: ToolCall) -> JsonObject:
+    """Arguments that a provider takes back. What was no JSON goes as a string, so that the model sees its mistake."""
+    return {"invalid_json": call.broken} if call.broken else call.args
+
+
+def call_json(call: ToolCall) -> str:
+    return encode(call_args(call)).decode()
+
+
+def result_text(result: ToolResult) -> str:
+    return "\n".join(block.text for block in map(as_text, result.content) if isinstance(block, Text) and block.text)
+
+
+def attachments(result: ToolResult) -> tuple[Content, ...]:
+    """What of a result is no text."""
+    return tuple(block for block in map(as_text, result.content) if not isinstance(block, Text))
+
+
+def as_text(block: Content) -> Content:
+    """A text file is text, whatever a provider can read itself."""
+    if isinstance(block, Document) and block.media_type.startswith("text/"):
+        return Text(f'<document name="{quoted(block.name)}">\n{block.data.decode("utf-8", "replace")}\n</document>')
+    return block
+
+
+def data_url(block: Image | Document) -> str:
+    return f"data:{block.media_type};base64,{base64.b64encode(block.data).decode()}"
+
+
+def base64_of(block: Image | Document) -> str:
+    return base64.b64encode(block.data).decode()
+
+
+def file_name(block: Document) -> str:
+    return block.name or "document.pdf"
+
+
+def room(request: Request, info: ModelInfo) -> tuple[int, int]:
+    """Output limit and thinking budget of this call: the limit exceeds the budget and stays within the model's."""
+    budget = request.effort.budget if request.effort.level != "off" and info.thinking != "none" else 0
+    if not budget:
+        return request.max_output, 0
+    budget = max(budget, MINIMUM_BUDGET)
+    limit = request.max_output if request.max_output > budget else budget + request.max_output
+    if limit > max(info.max_output, request.max_output):
+        limit = max(info.max_output, request.max_output, 2 * MINIMUM_BUDGET)
+    return limit, max(MINIMUM_BUDGET, min(budget, limit - MINIMUM_BUDGET))

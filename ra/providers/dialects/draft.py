@@ -1,0 +1,76 @@
+"""What has the model said so far? Blocks that grow with every event, whatever the dialect."""
+
+from typing import Literal
+
+from ra.core.errors import BadStream
+from ra.core.messages import Block, Message, Text, Thinking, ToolCall
+from ra.core.model import Reply, Stop, Usage
+from ra.providers.dialects.fields import arguments
+
+UNSEEN = "…"
+"""Stands for the arguments of a call that broke off before its first character."""
+
+
+class Piece:
+    """A block that is still being written."""
+
+    def __init__(self, kind: Literal["text", "thinking", "call"], *, id: str = "", name: str = "") -> None:
+        self.kind = kind
+        self.id = id
+        self.name = name
+        self.signature = ""
+        self.parts: list[str] = []
+        self.whole = False  # the provider said that nothing more will come
+
+    @property
+    def written(self) -> str:
+        return "".join(self.parts)
+
+    def block(self, *, cut: bool) -> Block | None:
+        """As a value; None when there is nothing in it. `cut`: the model was stopped in the middle of something."""
+        match self.kind:
+            case "text":
+                return Text(self.written, self.signature) if self.written or self.signature else None
+            case "thinking":
+                return Thinking(self.written, self.signature, self.id) if self.written or self.signature else None
+            case "call":
+                return self._call(cut=cut)
+
+    def _call(self, *, cut: bool) -> ToolCall:
+        raw = self.written
+        # No arguments at all are `{}`, but not where the model was stopped before it could write them.
+        args = {} if not raw.strip() and not cut else arguments(raw)
+        if args is None:
+            return ToolCall(self.id, self.name, {}, broken=raw or UNSEEN, signature=self.signature)
+        return ToolCall(self.id, self.name, args, signature=self.signature)
+
+
+class Draft:
+    """The answer of one call. Pieces stand in the order in which they were opened."""
+
+    def __init__(self, model: str) -> None:
+        self.model = model
+        self.pieces: dict[object, Piece] = {}
+        self.usage = Usage()
+        self.stop: Stop | None = None
+
+    def piece(self, key: object, kind: Literal["text", "thinking", "call"]) -> Piece:
+        """The piece of that key, opened when it is new. Raises BadStream when it is of another kind."""
+        piece = self.pieces.setdefault(key, Piece(kind))
+        if piece.kind != kind:
+            raise BadStream(f"The provider's answer adds {kind} to a block of {piece.kind}.")
+        return piece
+
+    def message(self, *, cut: bool) -> Message:
+        last = next(reversed(self.pieces.values()), None)
+        blocks = (piece.block(cut=cut and (piece is last or not piece.whole)) for piece in self.pieces.values())
+        return Message("assistant", tuple(block for block in blocks if block is not None), model=self.model)
+
+    def reply(self) -> Reply:
+        if self.stop is None:
+            raise BadStream("The answer broke off before its end.", partial=self.message(cut=True), usage=self.usage)
+        message = self.message(cut=self.stop == "length")
+        stop = self.stop
+        if stop in ("end", "tools"):  # servers disagree on what to call the end of an answer that calls tools
+            stop = "tools" if message.calls else "end"
+        return Reply(message, self.usage, stop)

@@ -1,0 +1,73 @@
+"""How is a field of somebody else's JSON read? A missing one is empty; one of the wrong type is a BadStream."""
+
+from typing import Any, NoReturn
+
+from ra.core.errors import BadStream
+from ra.core.value import JsonObject
+
+
+def text(source: JsonObject, key: str) -> str:
+    value = source.get(key)
+    if value is None:
+        return ""
+    return clean(value) if isinstance(value, str) else _wrong(key, value)
+
+
+def number(source: JsonObject, key: str) -> int:
+    """A count of tokens, an index: never negative."""
+    value = source.get(key)
+    if value is None:
+        return 0
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
+        _wrong(key, value)
+    return max(0, int(value))
+
+
+def child(source: JsonObject, key: str) -> JsonObject:
+    value = source.get(key)
+    if value is None:
+        return {}
+    return value if isinstance(value, dict) else _wrong(key, value)
+
+
+def children(source: JsonObject, key: str) -> list[JsonObject]:
+    value = source.get(key)
+    if value is None:
+        return []
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+        _wrong(key, value)
+    return value
+
+
+def clean(value: str) -> str:
+    """Text that can be stored: a lone surrogate, which JSON can carry and UTF-8 cannot, becomes a question mark."""
+    return value if value.isascii() else value.encode("utf-8", "replace").decode()
+
+
+def arguments(raw: str) -> JsonObject | None:
+    """The arguments of a tool call; None when they are no JSON object. A raw line break in a string is forgiven."""
+    import json  # by now the model has answered; before the first request nobody needs it
+
+    try:
+        value = json.loads(raw, strict=False, parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        return None
+    return _cleaned(value) if isinstance(value, dict) else None
+
+
+def _cleaned(value: Any) -> Any:
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, list):
+        return [_cleaned(item) for item in value]
+    if isinstance(value, dict):
+        return {clean(key): _cleaned(item) for key, item in value.items()}
+    return value
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _wrong(key: str, value: object) -> NoReturn:
+    raise BadStream(f"The provider's answer has a {type(value).__name__} where {key!r} should be something else.")

@@ -1,0 +1,239 @@
+"""What does a provider's error answer mean? One translation, for every provider, into the tree of `ra.core.errors`."""
+
+import re
+import time
+from collections.abc import Mapping
+from math import isfinite
+
+import msgspec
+
+from ra.core.errors import AuthFailed, Overflowed, ProviderError, QuotaExceeded, Unavailable
+from ra.core.value import JsonObject
+from ra.providers.overflow import overflow
+
+KEY_VARIABLES = {
+    "anthropic": "ANTHROPIC_API_KEY",
+    "openai": "OPENAI_API_KEY",
+    "openai-chat": "OPENAI_API_KEY",
+    "google": "GEMINI_API_KEY",
+}
+
+RETRIED = {408, 409, 425, 429}
+
+# The status that an error stands for when it arrives inside a stream that had begun with 200.
+STATUS_OF = {
+    "overloaded_error": 529,
+    "overloaded": 529,
+    "api_error": 500,
+    "server_error": 500,
+    "internal_error": 500,
+    "internal_server_error": 500,
+    "service_unavailable": 503,
+    "timeout_error": 504,
+    "rate_limit_error": 429,
+    "rate_limit_exceeded": 429,
+    "insufficient_quota": 429,
+    "billing_error": 402,
+    "authentication_error": 401,
+    "invalid_api_key": 401,
+    "permission_error": 403,
+    "not_found_error": 404,
+    "model_not_found": 404,
+    "request_too_large": 413,
+    "invalid_request_error": 400,
+    "invalid_prompt": 400,
+    "context_length_exceeded": 400,
+    "exceed_context_size_error": 400,
+}
+
+# Patterns as text: `re` compiles and keeps one when it is first needed, which a good start never is.
+_QUOTA = (
+    r"(?i)insufficient[_ ](quota|balance|credits?|funds)|billing|credit balance|credits? (are )?(exhausted|depleted)"
+    r"|(used|spent) all (available |your )?credits|quota[^.]{0,40}PerDay|exceeded your current quota"
+    r"|(spend|usage|monthly|spending) limit (has been )?(reached|exceeded)|payment required|purchase (more )?credits"
+)
+_AUTH = (
+    r"(?i)api[_ ]key[_ ](not[_ ]valid|invalid|not found|expired|missing)|unauthenticated|invalid x-api-key"
+    r"|(invalid|incorrect|missing|expired)( \S+)? api[_ -]?key"
+)
+_WAIT = r"(?i)(?:try again|retry) in (?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(ms|s))?"
+_TAG = r"(?is)<(script|style|head)\b.*?</\1>|<[^>]+>"
+_TITLE = r"(?is)<title[^>]*>(.*?)</title>"
+_LONGEST = 600
+
+
+def failure(
+    status: int,
+    headers: Mapping[str, str],
+    body: bytes | str | JsonObject,
+    *,
+    provider: str = "",
+    now: float | None = None,
+) -> ProviderError:
+    """The error that an HTTP answer, or an error event inside a stream (status 0 or 200), stands for."""
+    names = {name.lower(): value for name, value in headers.items()}
+    whole, raw = _decoded(body)
+    error = _error_of(whole)
+    message = _message(whole, error) or _plain(raw) or "no explanation"
+    kinds = _kinds(error)
+    evidence = " ".join([*kinds, message, raw if len(raw) < 20_000 else raw[:20_000]])
+    status = _status(status, error, kinds)
+
+    if status not in (401, 403) and (found := overflow(evidence, status=status)):
+        limit = found.limit or _count(error.get("n_ctx"))
+        sent = found.sent or _count(error.get("n_prompt_tokens"))
+        return Overflowed(
+            f"The request is larger than the model's window: {message} Shorten the input or compact the session.",
+            status=status,
+            limit=limit,
+            sent=sent,
+        )
+    wait = retry_after(names, now=time.time() if now is None else now)
+    if wait is None:
+        wait = _wait_in(error, message)
+    if status == 401 or (status in (400, 403) and re.search(_AUTH, evidence)):
+        return AuthFailed(f"The API key was refused ({status}): {message} {_key_hint(provider)}", status=status)
+    # Google says "exceeded your current quota" of a limit per minute too, and then names the seconds to wait.
+    if status == 402 or (re.search(_QUOTA, evidence) and not (status == 429 and wait is not None and wait <= 120)):
+        return QuotaExceeded(
+            f"The account has no quota or credit left ({status}): {message} Top it up, or choose another provider.",
+            status=status,
+        )
+    if status == 403:
+        return AuthFailed(f"The key may not do this (403): {message} {_key_hint(provider)}", status=status)
+    if _retried(status, names, evidence):
+        return Unavailable(
+            f"The provider cannot answer now ({status or 'in the stream'}): {message} Try again later.",
+            status=status,
+            retry_after_s=wait,
+        )
+    if status == 404:
+        return ProviderError(
+            f"The provider knows no such model or address (404): {message} See `ra models`, and check the base URL.",
+            status=status,
+        )
+    return ProviderError(f"The provider refused the request ({status}): {message}", status=status)
+
+
+def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
+    """How long the server asks us to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
+    for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
+        value = headers.get(name, "").strip()
+        if not value:
+            continue
+        try:
+            seconds = float(value) * unit
+        except ValueError:
+            if name == "retry-after" and (moment := _moment(value)) is not None:
+                return max(0.0, moment - now)
+            continue
+        if isfinite(seconds):
+            return max(0.0, seconds)
+    return None
+
+
+def _moment(date: str) -> float | None:
+    from email.utils import parsedate_to_datetime  # 20 ms, and almost no answer carries a date
+
+    try:
+        return parsedate_to_datetime(date).timestamp()
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def _decoded(body: bytes | str | JsonObject) -> tuple[JsonObject, str]:
+    """The body as an object ({} when it is none) and as text."""
+    if isinstance(body, dict):
+        return body, msgspec.json.encode(body, enc_hook=str).decode()
+    raw = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
+    try:
+        value = msgspec.json.decode(raw.encode("utf-8", "replace"))
+    except (msgspec.DecodeError, RecursionError):
+        return {}, raw
+    if isinstance(value, list) and value:  # Google answers a stream's error as a list of one
+        value = value[0]
+    return (value, raw) if isinstance(value, dict) else ({}, raw)
+
+
+def _error_of(whole: JsonObject) -> JsonObject:
+    """Where the providers put it: {"error": {...}}, {"response": {"error": {...}}}, or the object itself."""
+    response = whole.get("response")
+    inside = whole.get("error") or (response.get("error") if isinstance(response, dict) else None)
+    if isinstance(inside, dict):
+        return inside
+    return {"message": inside, **whole} if isinstance(inside, str) else whole
+
+
+def _message(whole: JsonObject, error: JsonObject) -> str:
+    found = error.get("message") or error.get("detail") or whole.get("message") or whole.get("detail")
+    metadata = error.get("metadata")  # OpenRouter keeps the real provider's words here
+    if isinstance(metadata, dict) and isinstance(metadata.get("raw"), str):
+        found = f"{found}: {metadata['raw']}"
+    if isinstance(found, (dict, list)):
+        found = msgspec.json.encode(found, enc_hook=str).decode()
+    return _sentence(found) if isinstance(found, str) else ""
+
+
+def _plain(raw: str) -> str:
+    """A body that is no JSON: a proxy's HTML page gives its title and text, anything else itself."""
+    from html import unescape  # a table of 2 000 names, for a page that should not have come
+
+    if "<" not in raw:
+        return _sentence(raw) if raw.strip() else ""
+    title = re.search(_TITLE, raw)
+    text = unescape(re.sub(_TAG, " ", raw))
+    return _sentence(f"{unescape(title[1]).strip()}: {text}" if title else text) if text.strip() or title else ""
+
+
+def _sentence(text: str) -> str:
+    """One printable line that ends like a sentence."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    line = line if len(line) <= _LONGEST else line[:_LONGEST] + "…"
+    return line if line.endswith((".", "!", "?", "…")) else line + "."
+
+
+def _kinds(error: JsonObject) -> list[str]:
+    return [value for key in ("type", "code", "status", "reason") if isinstance(value := error.get(key), str)]
+
+
+def _status(status: int, error: JsonObject, kinds: list[str]) -> int:
+    """The HTTP status; for an error inside a stream, the one that its code or type stands for."""
+    if status >= 400:
+        return status
+    for key in ("code", "status", "http_code"):
+        value = error.get(key)
+        number = int(value) if isinstance(value, (int, float, str)) and str(value).isdigit() else 0
+        if 400 <= number < 600:
+            return number
+    return next((STATUS_OF[kind.lower()] for kind in reversed(kinds) if kind.lower() in STATUS_OF), 0)
+
+
+def _retried(status: int, names: Mapping[str, str], evidence: str) -> bool:
+    """What may pass. The server's own word counts most; an unexplained error inside a stream is an outage."""
+    word = names.get("x-should-retry", "").lower()
+    if word in ("true", "false"):
+        return word == "true"
+    too_fast = status == 413 and "per min" in evidence.lower()  # Groq's rate limit
+    return status in RETRIED or status >= 500 or status == 0 or too_fast
+
+
+def _wait_in(error: JsonObject, message: str) -> float | None:
+    """The wait that a body names: Google's RetryInfo, or "try again in 1m2.5s"."""
+    details = error.get("details")
+    for detail in details if isinstance(details, list) else []:
+        delay = detail.get("retryDelay") if isinstance(detail, dict) else None
+        if isinstance(delay, str) and re.fullmatch(r"\d+(\.\d+)?s", delay):
+            return float(delay[:-1])
+    found = re.search(_WAIT, message)
+    if not found or not (found[1] or found[2]):
+        return None
+    return float(found[1] or 0) * 60 + float(found[2] or 0) * (0.001 if (found[3] or "").lower() == "ms" else 1.0)
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _key_hint(provider: str) -> str:
+    variable = KEY_VARIABLES.get(provider)
+    return f"Put a valid key into {variable}." if variable else "Put a valid key into the provider's key variable."

@@ -1,0 +1,163 @@
+"""Does an error say that the request was larger than the window, and how large is that window?"""
+
+import re
+from typing import NamedTuple
+
+_N = r"(?:\d{1,3}(?:[,._'\u00a0\u202f]\d{3})+|\d+)"
+_LIMIT = rf"(?P<limit>{_N})"
+_SENT = rf"(?P<sent>{_N})"
+
+
+class Overflow(NamedTuple):
+    limit: int | None
+    sent: int | None
+
+
+# Pattern, and an answer as it was seen. The first that matches counts, so those with numbers stand first.
+PATTERNS: tuple[tuple[str, str], ...] = (
+    # Anthropic, also through Bedrock and Vertex
+    (rf"prompt is too long: {_SENT} tokens > {_LIMIT}", "prompt is too long: 213462 tokens > 200000 maximum"),
+    (
+        rf"input length and `?max_tokens`? exceed context limit: {_SENT} \+ {_N} > {_LIMIT}",
+        "input length and `max_tokens` exceed context limit: 190000 + 32000 > 200000, decrease input length or "
+        "`max_tokens` and try again",
+    ),
+    # Fireworks
+    (
+        rf"prompt is too long: {_SENT}, model maximum context length: {_LIMIT}",
+        "The prompt is too long: 140000, model maximum context length: 131071",
+    ),
+    # OpenAI, Azure, DeepSeek, vLLM, Groq, Together; OpenRouter says "This endpoint's"
+    (
+        rf"maximum context length (?:is|of) {_LIMIT} tokens?.{{0,40}}?"
+        rf"(?:you requested|resulted in|has|requested a total of)(?: about)? {_SENT}",
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9021 tokens. Please "
+        "reduce the length of the messages.",
+    ),
+    (
+        rf"maximum context length (?:is|of) {_LIMIT} tokens and your request has {_SENT} input tokens",
+        "'max_tokens' or 'max_completion_tokens' is too large: 5000. This model's maximum context length is 4096 "
+        "tokens and your request has 1200 input tokens (5000 > 4096 - 1200).",
+    ),
+    (rf"maximum context length (?:is|of) {_LIMIT}", "This model's maximum context length is 128,000 tokens."),
+    (
+        rf"passed {_SENT} input tokens .{{0,80}}context length is only {_LIMIT}",
+        "You passed 9001 input tokens and requested 100 output tokens. However, the model's context length is only "
+        "8192 tokens, resulting in a maximum input length of 8092 tokens.",
+    ),
+    (
+        rf"prompt \(length {_SENT}\) is longer than the maximum model length of {_LIMIT}",
+        "The decoder prompt (length 5001) is longer than the maximum model length of 4096. Make sure that "
+        "`max_model_len` is no smaller than the number of text tokens.",
+    ),
+    # SGLang
+    (
+        rf"input \({_SENT} tokens\) is longer than the model's context length \({_LIMIT} tokens\)",
+        "The input (5000 tokens) is longer than the model's context length (4096 tokens).",
+    ),
+    # Google
+    (
+        rf"input token count \(?{_SENT}\)? exceeds the maximum number of tokens allowed \(?{_LIMIT}",
+        "The input token count (1200134) exceeds the maximum number of tokens allowed (1048576).",
+    ),
+    (
+        rf"exceeds the maximum number of (?:input )?tokens allowed:? \(?{_LIMIT}",
+        "The input token count exceeds the maximum number of tokens allowed (1048576).",
+    ),
+    # llama.cpp
+    (
+        rf"request \({_SENT} tokens\) exceeds the available context size \({_LIMIT} tokens\)",
+        "request (5031 tokens) exceeds the available context size (2048 tokens), try increasing it",
+    ),
+    # Mistral
+    (
+        rf"contains {_SENT} tokens.{{0,60}}too large for model with {_LIMIT} maximum context length",
+        "Prompt contains 40112 tokens and 0 draft tokens, too large for model with 32768 maximum context length",
+    ),
+    # xAI
+    (
+        rf"maximum prompt length is {_LIMIT} but the request contains {_SENT}",
+        "This model's maximum prompt length is 131072 but the request contains 140220 tokens.",
+    ),
+    # Cohere
+    (
+        rf"tokens in the prompt cannot exceed {_LIMIT} - received {_SENT}",
+        "too many tokens: total number of tokens in the prompt cannot exceed 4081 - received 5123. Try using a shorter "
+        "prompt.",
+    ),
+    (
+        rf"size limit exceeded by {_N} tokens.{{0,80}}limit for this model is {_LIMIT}",
+        "too many tokens: size limit exceeded by 1234 tokens. Try using shorter or fewer inputs. The limit for this "
+        "model is 128000 tokens.",
+    ),
+    # Together, Hugging Face TGI
+    (
+        rf"must be <= {_LIMIT}\. Given: {_SENT} `inputs` tokens",
+        "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens and "
+        "500 `max_new_tokens`",
+    ),
+    (
+        rf"`inputs` must have less than {_LIMIT} tokens\. Given: {_SENT}",
+        "Input validation error: `inputs` must have less than 4096 tokens. Given: 5012",
+    ),
+    # GitHub Copilot, Moonshot, DashScope, LM Studio
+    (
+        rf"prompt token count of {_SENT} exceeds the limit of {_LIMIT}",
+        "prompt token count of 130201 exceeds the limit of 128000",
+    ),
+    (
+        rf"exceeded model token limit: {_LIMIT}(?: \(requested: {_SENT}\))?",
+        "Invalid request: Your request exceeded model token limit: 131072 (requested: 140002)",
+    ),
+    (
+        rf"range of input length should be \[\d+, {_LIMIT}\]",
+        "<400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 98304]",
+    ),
+    (
+        rf"first {_SENT} tokens when context the overflows.{{0,80}}context length of only {_LIMIT}",
+        "Trying to keep the first 9012 tokens when context the overflows. However, the model is loaded with context "
+        "length of only 4096 tokens, which is not enough.",
+    ),
+    # Without numbers: OpenAI Responses, Bedrock, Ollama, older llama.cpp, Groq, MiniMax, and codes
+    (r"exceeds the context window", "Your input exceeds the context window of this model. Please adjust your input."),
+    (r"prompt is too long", "Prompt is too long"),
+    (r"input is too long for requested model", "ValidationException: Input is too long for requested model."),
+    (r"exceeded max context length by", "prompt too long; exceeded max context length by 412 tokens"),
+    (
+        r"input length exceeds (?:the |maximum )?(?:maximum )?context length",
+        "the input length exceeds the context length",
+    ),
+    (
+        r"exceeds the available context size",
+        "the request exceeds the available context size. try increasing the context size or enable context shift",
+    ),
+    (r"larger than the max context size", "input is larger than the max context size. skipped"),
+    (
+        r"reduce the length of the messages",
+        "Please reduce the length of the messages or completion.",
+    ),
+    (r"context window exceeds limit", "invalid params, context window exceeds limit (2013)"),
+    (r"context_length_exceeded", '{"error": {"code": "context_length_exceeded", "message": ""}}'),
+    (r"exceed_context_size_error", '{"error": {"type": "exceed_context_size_error", "n_ctx": 2048}}'),
+    (r"context_window_exceeded", '{"error": {"code": "model_context_window_exceeded"}}'),
+    (r"string_above_max_length", '{"error": {"code": "string_above_max_length", "message": "string too long"}}'),
+    (r"request_too_large", '{"error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}'),
+)
+
+# A limit of speed, not of size: "Request too large for gpt-4 … on tokens per min (TPM): Limit 10000, Requested 12000".
+_SPEED = r"(?i)tokens? per (?:min|hour|day)|requests? per (?:min|hour|day)|\b[TR]P[MD]\b|rate.?limit"
+
+
+def overflow(text: str, *, status: int = 400) -> Overflow | None:
+    """What an error text says about the window; None when it says nothing about it."""
+    if re.search(_SPEED, text):
+        return None
+    for pattern, _ in PATTERNS:
+        if found := re.search(pattern, text, re.IGNORECASE | re.DOTALL):
+            numbers = found.groupdict()
+            return Overflow(_number(numbers.get("limit")), _number(numbers.get("sent")))
+    return Overflow(None, None) if status == 413 else None
+
+
+def _number(text: str | None) -> int | None:
+    return int(re.sub(r"\D", "", text)) if text else None
