@@ -26,10 +26,6 @@ class Resolved(msgspec.Struct, frozen=True):
     root: Path  # the git root, or the working directory
     data_dir: Path
 
-    def origin(self, path: Path_) -> Origin:
-        """The origin of a value, or of the nearest mapping around it."""
-        return next((self.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in self.origins), DEFAULT)
-
 
 def resolve(
     *,

@@ -11,6 +11,10 @@ MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64
 MAX_VALUES = 20_000  # aliases are expanded by counting: a 306-byte file must not become a gigabyte
 
+MAX_VARIABLES = 1000
+
+_FIRST_PRIVATE = 0xE000
+_PRIVATE = re.compile(f"[{chr(_FIRST_PRIVATE)}-{chr(_FIRST_PRIVATE + MAX_VARIABLES)}]")
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)([^}]*))?\}")
 
 Path_ = tuple[str, ...]
@@ -52,13 +56,22 @@ def read(path: Path, env: Mapping[str, str], *, kind: str = "user") -> Layer:
 def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -> Layer:
     import yaml  # 20 ms that a run without configuration files does not pay
 
-    loader = yaml.SafeLoader(text)
+    # Inside {braces} YAML cannot read ${VAR}: each stands as one private character until its value is asked for.
+    variables = [match.group() for match in _VARIABLE.finditer(text)]
+    if len(variables) > MAX_VARIABLES:
+        raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables.")
+    numbers = iter(range(len(variables)))
+    text = _VARIABLE.sub(lambda _: chr(_FIRST_PRIVATE + next(numbers)), text)
+    try:
+        loader = yaml.SafeLoader(text)
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{name}: this is no YAML: {error}.") from error
     try:
         _guard_depth(text, name)
         node = loader.get_single_node()
         if node is None:
             return Layer({}, {})
-        reader = _Reader(loader, name, env, kind)
+        reader = _Reader(loader, name, env, kind, variables)
         data = reader.value(node, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -91,13 +104,14 @@ def _guard_depth(text: str, name: str) -> None:
 class _Reader:
     """Turns YAML nodes into plain data; keeps the line of each."""
 
-    def __init__(self, loader: Any, name: str, env: Mapping[str, str], kind: str) -> None:
+    def __init__(self, loader: Any, name: str, env: Mapping[str, str], kind: str, variables: list[str]) -> None:
         self.loader = loader
         self.name = name
         self.env = env
         self.kind = kind
         self.origins: dict[Path_, Origin] = {}
         self.count = 0
+        self._variables = variables
 
     def value(self, node: Any, path: Path_) -> Any:
         import yaml
@@ -113,14 +127,18 @@ class _Reader:
             return dict(self._pairs(node, path))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, str(index))) for index, item in enumerate(node.value)]
-        if node.style is None and "${" in node.value:
+        if _PRIVATE.search(node.value):
+            expanded = self._expanded(node.value, line)
             # A plain ${N} may stand for a number: what it expands to is read as YAML again.
-            expanded = interpolate(node.value, self.env, place=f"{self.name}:{line}")
-            tag = self.loader.resolve(yaml.ScalarNode, expanded, (True, False))
-            node = yaml.ScalarNode(tag, expanded, node.start_mark, node.end_mark)
-            return self._scalar(node, line)
-        value = self._scalar(node, line)
-        return interpolate(value, self.env, place=f"{self.name}:{line}") if isinstance(value, str) else value
+            tag = self.loader.resolve(yaml.ScalarNode, expanded, (node.style is None, node.style is not None))
+            node = yaml.ScalarNode(tag, expanded, node.start_mark, node.end_mark, style=node.style)
+        return self._scalar(node, line)
+
+    def _expanded(self, text: str, line: int) -> str:
+        place = f"{self.name}:{line}"
+        return _PRIVATE.sub(
+            lambda match: interpolate(self._variables[ord(match.group()) - _FIRST_PRIVATE], self.env, place=place), text
+        )
 
     def _pairs(self, node: Any, path: Path_) -> Iterator[tuple[str, Any]]:
         seen: set[str] = set()

@@ -1,0 +1,172 @@
+"""How is the model called once? Assemble, send, record; after an overflow learn the window and assemble anew."""
+
+import time
+from collections.abc import Callable
+from decimal import Decimal
+
+import msgspec
+
+from ra.agent.hooked import Hooked
+from ra.agent.journal import Journal
+from ra.agent.run import Emit
+from ra.agent.thinking import effort, output_limit
+from ra.context.engine import Assembly, Engine
+from ra.core.errors import BadStream, Overflowed
+from ra.core.events import Broken, Compacted, Delta, Retrying, TextDelta, TurnEnded, TurnStarted, Warned
+from ra.core.facts import Checkpointed, Cut, Fact, Said, Spent
+from ra.core.messages import Message, Text
+from ra.core.model import Level, Reply, Request, Usage
+from ra.core.ports import Provider
+
+MAX_REFITS = 3  # each overflow teaches something; a server that keeps refusing is not asked for ever
+
+Price = Callable[[str, Usage], Decimal | None]
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """What was spent so far. `priced` is False once a call had no known price."""
+
+    usage: Usage = Usage()
+    dollars: Decimal = Decimal(0)
+    priced: bool = True
+
+    def plus(self, usage: Usage, dollars: Decimal | None) -> "Tally":
+        return Tally(self.usage + usage, self.dollars + (dollars or 0), self.priced and dollars is not None)
+
+    def dollars_since(self, before: "Tally") -> str:
+        return str(self.dollars - before.dollars) if self.priced else ""
+
+
+class Turn:
+    """Model calls of one session. Counts what they cost, also when they fail."""
+
+    def __init__(
+        self,
+        *,
+        journal: Journal,
+        engine: Engine,
+        provider: Provider,
+        price: Price,
+        hooked: Hooked,
+        level: Level = "off",
+        cap: int | None = None,
+        learn: Callable[[int], None] = lambda _: None,
+        meanwhile: Callable[[], None] = lambda: None,
+    ) -> None:
+        self.journal = journal
+        self.engine = engine
+        self.provider = provider
+        self.price = price
+        self.hooked = hooked
+        self.level = level
+        self.cap = cap
+        self.learn = learn
+        self.meanwhile = meanwhile  # what may load while the model thinks: prices, ranks
+        self.spent = Tally()
+        self.emit: Emit = lambda _: None
+        self.iteration = self.compactions = 0
+        self.last_text = ""
+        self._streamed = ""
+
+    @property
+    def model(self) -> str:
+        return self.engine.configured.model if self.engine.configured else ""
+
+    def begin(self, emit: Emit) -> None:
+        self.emit = emit
+        self.iteration = self.compactions = 0
+        self.last_text = self._streamed = ""
+
+    async def take(self) -> Reply:
+        """One answer of the model, recorded and paid. Raises what the provider raises, and Stopped."""
+        self.iteration += 1
+        self._set_effort()
+        force = ""
+        for refit in range(MAX_REFITS + 1):
+            assembly = await self._assemble(force)
+            self.emit(TurnStarted(self.iteration, assembly.tokens, self.engine.window.limit))
+            try:
+                return await self._send(assembly)
+            except Overflowed as error:
+                # The one backward edge: what the server said is learned, and the request is made to fit.
+                self.learn(self.engine.learn(error.limit, sent=error.sent))
+                if refit == MAX_REFITS:
+                    raise
+                force = "overflow"
+        raise AssertionError("unreachable: the last refit returns or raises")
+
+    def partial(self) -> tuple[Fact, ...]:
+        """What the model had said when it was interrupted: the next prompt sees it."""
+        if not self._streamed.strip():
+            return ()
+        return (Said(Message("assistant", (Text(f"{self._streamed}\n[interrupted]"),), model=self.model)),)
+
+    def _set_effort(self) -> None:
+        """Effort is part of what requests stand on: when `adaptive` steps down, that is a fact."""
+        current = self.engine.configured
+        if current is None:
+            return
+        wanted = effort(
+            self.level, iteration=self.iteration, cap=self.cap, provider=current.provider, info=self.engine.info
+        )
+        if wanted != current.effort:
+            limit = output_limit(self.engine.info, wanted)
+            self.journal.record(msgspec.structs.replace(current, effort=wanted, max_output=limit))
+
+    async def _assemble(self, force: str) -> Assembly:
+        assembly = await self.engine.assemble(force=force)
+        for fact in assembly.facts:
+            if isinstance(fact, Checkpointed):
+                self.compactions += 1
+                self.emit(Compacted(fact))
+        self.journal.record(*assembly.facts)
+        for warning in assembly.warnings:
+            self.emit(Warned(warning))
+        return assembly
+
+    async def _send(self, assembly: Assembly) -> Reply:
+        request = await self.hooked.before_model_call(assembly.request)
+        self._streamed = ""
+        began = time.monotonic()
+        reply: Reply | None = None
+        async for delta in self.provider.stream(request):
+            match delta:
+                case Reply():
+                    reply = delta
+                case Broken(message, usage, reason):
+                    self.journal.record(Cut(message, reason))
+                    self._pay(usage, request, time.monotonic() - began)
+                case _:
+                    await self._relay(delta)
+        if reply is None:
+            raise BadStream(f"{self.provider.name} ended its stream without an answer.")
+        self._streamed = ""
+        self.last_text = reply.message.text or self.last_text
+        reply = await self.hooked.after_model_response(reply)
+        self.journal.record(Said(reply.message))
+        self._pay(reply.usage, request, time.monotonic() - began)
+        self.engine.observe_usage(reply.usage, estimated=assembly.tokens)
+        if reply.stop == "length":
+            self.emit(Warned(f"The answer was cut at {request.max_output} output tokens."))
+        return reply
+
+    async def _relay(self, delta: Delta) -> None:
+        match delta:
+            case TextDelta(text):
+                self._streamed += text
+            case Retrying(restart=True):
+                self._streamed = ""
+        if self.meanwhile is not None:
+            self.meanwhile, start = None, self.meanwhile
+            start()
+        for warning in await self.hooked.on_stream_chunk(delta):
+            self.emit(Warned(warning))
+        self.emit(delta)
+
+    def _pay(self, usage: Usage, request: Request, seconds: float) -> None:
+        dollars = self.price(request.model, usage)
+        self.spent = self.spent.plus(usage, dollars)
+        amount = "" if dollars is None else str(dollars)
+        parts = self.engine.sizes(request)
+        self.journal.record(Spent(request.model, usage, amount, parts=parts, seconds=round(seconds, 3)))
+        self.emit(TurnEnded(self.iteration, request.model, usage, amount))

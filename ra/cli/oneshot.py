@@ -1,0 +1,162 @@
+"""How does one prompt become one answer and one exit code?"""
+
+import argparse
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+from ra.app import App, Options, Session, build
+from ra.cli import flags, stdin
+from ra.cli.output import EXIT, JsonFace, Streams, TextFace, no_start
+from ra.cli.spinner import Spinner
+from ra.config.load import Resolved, resolve
+from ra.core.errors import RaError, UsageError
+from ra.core.events import Event
+from ra.core.messages import Message
+from ra.core.ports import Asker
+
+
+def run_prompt(args: argparse.Namespace) -> int:
+    env = os.environ
+    streams = Streams(env, plain=args.plain)
+    try:
+        return _run(args, env, streams)
+    except RaError as error:
+        if args.output_format == "text":
+            raise
+        JsonFace(streams, stream=False).hear(no_start(str(error)))
+        return error.exit_code
+
+
+def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> int:
+    if args.version:
+        from ra import __version__
+
+        streams.out(f"ra {__version__}\n")
+        return 0
+    resolved = read_config(args, env)
+    if args.show_config:
+        from ra.config.show import shown
+
+        streams.out(shown(resolved))
+        return 0
+    face = face_for(args, streams)
+    prompt = " ".join(args.words).strip()
+    piped = stdin.read(required=not prompt, warn=lambda text: face.note(f"ra: {text}"))
+    if not prompt:
+        prompt, piped = piped.strip(), ""
+    app = build(resolved, options(args, streams), env=env, warn=lambda text: face.note(f"ra: {text}"))
+    if not prompt and not piped:
+        if args.show_context or args.dry_run:
+            pass  # what is always sent can be shown without a prompt
+        elif sys.stdin is not None and sys.stdin.isatty() and streams.out_tty:
+            from ra.cli.repl import repl  # prompt_toolkit and Rich, for people only
+
+            return repl(app, args, streams)
+        else:
+            raise UsageError('There is no prompt. Write ra "your question", or pipe one in: echo question | ra')
+    return asyncio.run(_answer(app, args, prompt, piped, face, streams))
+
+
+def read_config(args: argparse.Namespace, env: Mapping[str, str]) -> Resolved:
+    return resolve(
+        cwd=Path.cwd(),
+        env=env,
+        config_file=Path(args.config) if args.config else None,
+        assignments=args.set,
+        flags=flags.settings(args),
+        agent=args.agent,
+    )
+
+
+def options(args: argparse.Namespace, streams: Streams) -> Options:
+    terminal = streams.err_tty and sys.stdin is not None and sys.stdin.isatty()
+    return Options(
+        tools=not args.no_tools,
+        allow=tuple(args.allow),
+        deny=tuple(args.deny),
+        sandbox=args.sandbox or "auto",
+        write=args.write if args.write is not None else terminal,
+        terminal=terminal,
+        trust=args.trust,
+        ignore_untrusted=args.ignore_untrusted,
+        agent_file=args.agent_file,
+        channel="terminal" if streams.out_tty else "pipe",
+    )
+
+
+def face_for(args: argparse.Namespace, streams: Streams) -> TextFace | JsonFace:
+    if args.output_format == "text":
+        return TextFace(streams, quiet=args.quiet, verbose=args.verbose)
+    return JsonFace(streams, stream=args.output_format == "stream-json")
+
+
+async def _answer(
+    app: App, args: argparse.Namespace, prompt: str, piped: str, face: TextFace | JsonFace, streams: Streams
+) -> int:
+    prepared = await app.prepare(prompt, piped=piped, files=flags.attachments(args))
+    for warning in prepared.warnings:
+        face.note(f"ra: {warning}")
+    if args.show_context:
+        from ra.cli.context_view import show_context
+
+        return show_context(app, prepared, streams)
+    session = app.open(resume=args.resume, latest=args.go_on, fork=args.fork, ephemeral=args.no_session or args.dry_run)
+    try:
+        if args.dry_run:
+            from ra.cli.context_view import dry_run
+
+            return await dry_run(session, prepared, streams, as_json=args.output_format != "text")
+        ask: Asker | None = None
+        if app.options.terminal:
+            from ra.cli.ask import ask_on_terminal
+
+            ask = ask_on_terminal(streams)
+        return await follow(session, prepared.message, face, streams, ask=ask, quiet=args.quiet)
+    finally:
+        await session.close()
+
+
+async def follow(
+    session: Session,
+    message: Message,
+    face: TextFace | JsonFace,
+    streams: Streams,
+    *,
+    ask: Asker | None,
+    quiet: bool,
+) -> int:
+    """Run one prompt and let the face hear it. Signals end the run, not the process: what was said is kept."""
+    run = session.start(message, ask=ask)
+    received: list[signal.Signals] = []
+
+    def interrupted(number: signal.Signals) -> None:
+        if received:  # asked twice: do not wait for anybody
+            os._exit(128 + number)
+        received.append(number)
+        run.interrupt()
+
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, interrupted, number)
+    spinner = Spinner(streams) if streams.moving and not quiet and isinstance(face, TextFace) else None
+    last: Event | None = None
+    try:
+        async for event in run:
+            if spinner is not None:
+                spinner.hear(event)
+            face.hear(event)
+            last = event
+    finally:
+        if spinner is not None:
+            spinner.stop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+    if received:
+        return 128 + received[0]
+    if streams.failed:
+        return 1
+    return EXIT[run.ended.outcome] if run.ended is not None and last is run.ended else 1

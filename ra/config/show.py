@@ -1,0 +1,53 @@
+"""What is in force, and who said so? The resolved configuration as YAML, each value with its origin."""
+
+import re
+from typing import Any
+
+import msgspec
+
+from ra.config.load import DEFAULT, Resolved
+from ra.config.yamlfile import Path_
+
+_SECRET = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
+REDACTED = "[redacted]"
+COLUMN = 56
+
+
+def shown(resolved: Resolved) -> str:
+    """Every key with its value; the origin stands behind it, secrets do not stand there at all."""
+    data = msgspec.to_builtins(resolved.config)
+    return "\n".join(_lines(data, (), resolved)) + "\n"
+
+
+def _lines(value: dict[str, Any], path: Path_, resolved: Resolved) -> list[str]:
+    lines: list[str] = []
+    for key, item in value.items():
+        here = (*path, key)
+        indent = "  " * len(path)
+        if isinstance(item, dict) and item:
+            lines.append(f"{indent}{key}:")
+            lines += _lines(item, here, resolved)
+            continue
+        text = f"{indent}{key}: {scalar(redacted(key, item, here))}"
+        lines.append(f"{text:<{COLUMN}}  # {resolved.origins.get(here, DEFAULT)}")
+    return lines
+
+
+def redacted(key: str, value: Any, path: Path_) -> Any:
+    """Secrets by their key; everything under a provider's headers or an MCP server's environment as well."""
+    hidden = bool(_SECRET.search(key)) and not isinstance(value, int | float | bool | None)
+    if hidden or {"headers", "env"} & set(path[:-1]):
+        return REDACTED
+    if isinstance(value, dict):
+        return {name: redacted(name, item, (*path, name)) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted("", item, path) for item in value]
+    return value
+
+
+def scalar(value: Any) -> str:
+    """JSON is YAML; plain words need no quotes, unless YAML would read them as something else."""
+    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_./-]*", value)
+    if plain and str(value).lower() not in {"yes", "no", "on", "off", "true", "false", "null", "y", "n"}:
+        return str(value)
+    return msgspec.json.encode(value).decode()

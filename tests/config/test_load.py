@@ -1,0 +1,203 @@
+"""Layers, origins, interpolation: what the user asked for is what is in force."""
+
+from pathlib import Path
+
+import pytest
+
+from ra.config import load, reference, show, yamlfile
+from ra.config.settings import Config
+from ra.core.errors import ConfigError, UsageError
+
+ENV = {"HOME": "/nonexistent", "N": "7", "EMPTY": "", "WORD": "blue"}
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Path:
+    (tmp_path / ".git").mkdir()
+    return tmp_path
+
+
+def resolve(project: Path, text: str = "", **kwargs: object) -> load.Resolved:
+    (project / "ra.yaml").write_text(text)
+    return load.resolve(cwd=project, env=ENV, **kwargs)  # type: ignore[arg-type]
+
+
+def test_nothing_configured_is_the_defaults(project: Path) -> None:
+    assert load.resolve(cwd=project, env=ENV).config == Config()
+
+
+def test_the_example_file_is_made_from_the_defaults() -> None:
+    text = Path("ra.yaml.example").read_text()
+    assert text == reference.example()
+    assert load.msgspec.convert(yamlfile.parse(text, name="x", env={}).data, Config) == Config()
+
+
+def test_every_key_is_explained() -> None:
+    keys = {".".join(path) for path, _, _ in reference.leaves()}
+    assert {key for key in keys if not reference.explained(tuple(key.split(".")))} == set()
+    assert set(reference.EXPLAINED) - keys == set()
+
+
+def test_later_layers_win_and_each_value_knows_its_origin(project: Path, tmp_path: Path) -> None:
+    user = tmp_path / "home/.config/ra/ra.yaml"
+    user.parent.mkdir(parents=True)
+    user.write_text("agent:\n  model: from-user\n  maxCost: 1\n  maxIterations: 1\n")
+    (project / "ra.yaml").write_text("agent:\n  maxCost: 2\n  max_iterations: 2\n")
+    extra = tmp_path / "extra.yaml"
+    extra.write_text("agent: {maxIterations: 3}")
+    resolved = load.resolve(
+        cwd=project,
+        env={"HOME": str(tmp_path / "home")},
+        config_file=extra,
+        assignments=["agent.thinking=high"],
+        flags={"agent.transport": ("http", "--transport")},
+    )
+    agent = resolved.config.agent
+    assert (agent.model, agent.max_cost, agent.max_iterations) == ("from-user", 2, 3)
+    assert (agent.thinking, agent.transport) == ("high", "http")
+    told = {key: str(resolved.origins["agent", key]) for key in ("model", "maxCost", "maxIterations", "thinking")}
+    assert told == {
+        "model": f"{user}:2",
+        "maxCost": f"{project}/ra.yaml:2",
+        "maxIterations": f"{extra}:1",
+        "thinking": "--set agent.thinking",
+    }
+
+
+def test_nearer_project_files_win_up_to_the_git_root(project: Path) -> None:
+    (project / "ra.yaml").write_text("agent: {model: outer, maxCost: 1}")
+    inner = project / "a/b"
+    inner.mkdir(parents=True)
+    (inner / "ra.yaml").write_text("agent: {model: inner}")
+    agent = load.resolve(cwd=inner, env=ENV).config.agent
+    assert (agent.model, agent.max_cost) == ("inner", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("${WORD}", "blue"),
+        ("${NOPE:-red}", "red"),
+        ("${EMPTY:-red}", "red"),
+        ("${EMPTY-red}", ""),
+        ('"a ${WORD} b"', "a blue b"),
+    ],
+)
+def test_variables_are_filled_in(project: Path, text: str, value: str) -> None:
+    assert resolve(project, f"agent: {{systemPrompt: {text}}}").config.agent.system_prompt == (value or None)
+    assert resolve(project, f"agent:\n  systemPrompt: {text}").config.agent.system_prompt == (value or None)
+
+
+def test_a_variable_may_stand_for_a_number(project: Path) -> None:
+    assert resolve(project, "agent:\n  maxIterations: ${N}").config.agent.max_iterations == 7
+
+
+@pytest.mark.parametrize("text", ["off", "false", '"off"'])
+def test_a_bare_off_means_off(project: Path, text: str) -> None:
+    assert resolve(project, f"agent: {{thinking: {text}}}").config.agent.thinking == "off"
+    assert resolve(project, assignments=[f"agent.thinking={text}"]).config.agent.thinking == "off"
+
+
+def test_a_named_agent_lies_over_agent_and_session_but_under_flags(project: Path) -> None:
+    text = "agents: {dev: {model: small, contextStrategy: planner, max_cost: 2, systemPrompt: Be brief.}}"
+    resolved = resolve(project, text, agent="dev", flags={"agent.model": ("big", "--model")})
+    assert resolved.config.agent.model == "big"
+    assert (resolved.config.agent.system_prompt, resolved.config.agent.max_cost) == ("Be brief.", 2)
+    assert resolved.config.session.context_strategy == "planner"
+
+
+def test_an_unknown_agent_is_named_with_the_known_ones(project: Path) -> None:
+    with pytest.raises(UsageError, match=r"No agent is named 'ops'. Known agents: dev."):
+        resolve(project, "agents: {dev: {model: x}}", agent="ops")
+
+
+def test_secrets_are_not_shown(project: Path) -> None:
+    resolved = load.resolve(
+        cwd=project,
+        env=ENV,
+        assignments=[
+            "app.providers.anthropic.apiKey=sk-ant-secret",
+            "app.providers.openai.headers={X-Auth: hidden-value}",
+            "agent.mcpServers=[{name: a, command: c, env: {PASSWORD: hidden-value}}]",
+        ],
+    )
+    text = show.shown(resolved)
+    assert "sk-ant-secret" not in text
+    assert "hidden-value" not in text
+    assert yamlfile.parse(text, name="shown", env={}).data["app"]["providers"]["anthropic"]["apiKey"] == "[redacted]"
+
+
+MISTAKES = {
+    "agent:\n  modle: x": "2: unknown key agent.modle; did you mean model?",
+    "agent:\n  thinking: huge": '2: agent.thinking is "huge"; it must be one of off, low, medium, high, adaptive.',
+    "agent: [1]": "1: agent is [1]; it must be a mapping.",
+    "agent:\n  maxIterations: -1": "2: agent.maxIterations is -1; it must be a whole number at least 0.",
+    "agent:\n  maxIterations: 1.5": "2: agent.maxIterations is 1.5; it must be a whole number at least 0.",
+    "agent:\n  maxCost: cheap": '2: agent.maxCost is "cheap"; it must be a number at least 0.',
+    "agent:\n  model: 4": "2: agent.model is 4; it must be text or null.",
+    "agent:\n  provider: antropic": '2: agent.provider is "antropic"; it must be one of anthropic, openai,',
+    "agent:\n  transport: grpc": '2: agent.transport is "grpc"; it must be one of auto, http, sdk.',
+    "agent:\n  parallelToolCalls: maybe": '2: agent.parallelToolCalls is "maybe"; it must be true or false.',
+    "agent:\n  toolTimeout: 0": "2: agent.toolTimeout is 0; it must be a number above 0.",
+    "agent:\n  compaction:\n    threshold: 5": "3: agent.compaction.threshold is 5; it must be a number above 0 and at",
+    "agent:\n  compaction: {strategy: trunc}": '2: agent.compaction.strategy is "trunc"; it must be one of truncate,',
+    "agent:\n  compaction: true": "2: agent.compaction is true; it must be a mapping.",
+    "agent:\n  compaction: {contextWindow: big}": '2: agent.compaction.contextWindow is "big"; it must be a whole',
+    "agent:\n  context: {patterns: AGENTS.md}": '2: agent.context.patterns is "AGENTS.md"; it must be a list',
+    "agent:\n  context: {sources: {docs: {cache: hot}}}": '2: agent.context.sources.docs.cache is "hot"; it must be',
+    "agent:\n  context: {resolvers: [{path: x}]}": "2: agent.context.resolvers.0 needs name.",
+    "agent:\n  middleware: {beforeModelCal: []}": "2: unknown key agent.middleware.beforeModelCal; did you mean before",
+    "agent:\n  middleware: {onError: [{shel: x}]}": "2: unknown key agent.middleware.onError.0.shel; did you mean",
+    "agent:\n  permissions: {rules: [{allow: 3}]}": "2: agent.permissions.rules.0.allow is 3; it must be text or null.",
+    "agent:\n  mcpServers: [{command: x}]": "2: agent.mcpServers.0 needs name.",
+    "session:\n  staleMinutes: 0": "2: session.staleMinutes is 0; it must be a number at least 1 and at most 1440 or",
+    "session:\n  maxTurnsPerSession: 500": "2: session.maxTurnsPerSession is 500; it must be a whole number at least 2",
+    "session:\n  layers: {histroy: 3}": "2: unknown key session.layers.histroy; did you mean history?",
+    "agents:\n  dev: {systemPromt: x}": "2: unknown key agents.dev.systemPromt; did you mean systemPrompt?",
+    "agents:\n  dev: 3": "2: agents.dev is 3; it must be a mapping.",
+    "app:\n  http: {port: 70000}": "2: app.http.port is 70000; it must be a whole number at least 0 and at most 65535.",
+    "app:\n  prices: {m: {input: 3}}": "2: app.prices.m needs output.",
+    "app:\n  logLevel: loud": '2: app.logLevel is "loud"; it must be one of debug, info, warning, error.',
+    "tools: {}": "1: unknown key tools; known here: agent, agents, app, session.",
+    "agent:\n  model: ${NOPE}": "2: NOPE is not set; set it, or write ${NOPE:-default}.",
+    "agent:\n  model: a\n  model: b": "3: agent.model is set twice in this file.",
+    "agent:\n  model: a\n  Model: b": "3: unknown key agent.Model; did you mean model?",
+    "agent:\n\tmodel: x": "2: this is no YAML: found character '\\t' that cannot start any token.",
+    "agent: {model: x": "1: this is no YAML:",
+    "- agent": "1: a configuration file is a mapping such as `agent: {model: …}`.",
+    "x: " + "[" * 100: "1: nested more than 64 levels deep.",
+    "agent: !!python/object:os.system {}": "1: agent",
+}
+
+
+@pytest.mark.parametrize("text", MISTAKES, ids=[text.replace("\n", "⏎")[:40] for text in MISTAKES])
+def test_a_mistake_is_told_with_place_key_value_and_what_is_right(project: Path, text: str) -> None:
+    if "python/object" in text:
+        assert resolve(project, text).config == Config()  # the tag is only a tag: nothing is run
+        return
+    with pytest.raises(ConfigError) as caught:
+        resolve(project, text)
+    assert str(caught.value).startswith(f"{project}/ra.yaml:{MISTAKES[text]}")
+    assert caught.value.exit_code == 2
+
+
+def test_an_alias_bomb_is_refused_quickly(project: Path) -> None:
+    bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
+        f"a{n}: &a{n} [{','.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
+    )
+    with pytest.raises(ConfigError, match="more than 20000 values"):
+        resolve(project, bomb)
+
+
+def test_a_huge_file_and_a_file_that_is_no_text_are_refused(project: Path) -> None:
+    with pytest.raises(ConfigError, match="at most 262144"):
+        resolve(project, "#" * 300_000)
+    (project / "ra.yaml").write_bytes(b"agent:\n  model: \xff\xfe\n")
+    with pytest.raises(ConfigError, match=r"ra\.yaml:2: is not UTF-8"):
+        load.resolve(cwd=project, env=ENV)
+
+
+@pytest.mark.parametrize("text", ["agent", "=x", "agent..model=x", "nope.x=1", "agent.maxCost=x"])
+def test_a_wrong_assignment_names_itself(project: Path, text: str) -> None:
+    with pytest.raises((UsageError, ConfigError), match="--set"):
+        resolve(project, assignments=[text])
