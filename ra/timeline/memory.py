@@ -1,0 +1,58 @@
+"""Where does a session live that must not, or cannot, be on the disk?"""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from ra.core.facts import Fact, TimelineEvent
+from ra.timeline.codec import reference
+from ra.timeline.search import Hit, scan
+
+
+class MemoryTimeline:
+    """The timeline port without a file: for `--no-session`, and to go on answering when the disk is full.
+
+    `events` and `texts` are taken over from the timeline that it stands in for; positions go on from there.
+    """
+
+    def __init__(
+        self,
+        session: str = "",
+        *,
+        events: Iterable[TimelineEvent] = (),
+        texts: Callable[[str], str | None] = lambda ref: None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.session = session
+        self._events = list(events)
+        self._texts: dict[str, str] = {}
+        self._older_texts = texts
+        self._clock = clock
+
+    def append(self, *facts: Fact) -> Sequence[TimelineEvent]:
+        now = self._clock()
+        after = self._events[-1].at if self._events else 0
+        new = [TimelineEvent(at, now, fact) for at, fact in enumerate(facts, after + 1)]
+        self._events += new
+        return new
+
+    def events(self, since: int = 0) -> list[TimelineEvent]:
+        if not self._events or since < self._events[0].at:
+            return list(self._events)
+        return self._events[since - self._events[0].at + 1 :]
+
+    def read(self, at: int) -> TimelineEvent | None:
+        return next((event for event in self.events(at - 1)[:1] if event.at == at), None)
+
+    def search(self, query: str, limit: int = 20) -> list[Hit]:
+        return scan(self.session, self._events, query, limit)
+
+    def keep(self, text: str) -> str:
+        ref = reference(text)
+        self._texts[ref] = text
+        return ref
+
+    def kept(self, ref: str) -> str | None:
+        return self._texts[ref] if ref in self._texts else self._older_texts(ref)
+
+    def close(self) -> None:
+        """Nothing to let go of."""

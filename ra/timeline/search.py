@@ -1,0 +1,176 @@
+"""Which events hold these words? What is indexed of a fact, how a query is read, and what a find looks like.
+
+The index knows words of every script (unicode61). Scripts that do not put spaces between words are indexed by
+character and asked for as phrases, so that any part of such a text is found. What the index cannot see, a part
+from the middle of a word or a sign such as `->`, is looked for in the stored text itself.
+
+`searchable` and `spaced` belong to the format of the store: rows leave the index by being told what went in.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from ra.core.facts import (
+    Checkpointed,
+    Configured,
+    Cut,
+    Edited,
+    EntryRemoved,
+    EntrySet,
+    Fact,
+    Failed,
+    Interrupted,
+    Noticed,
+    Rotated,
+    Said,
+    Spent,
+    TimelineEvent,
+)
+from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from ra.core.value import Value, encode
+from ra.timeline.codec import tag
+
+MAX_TERMS = 32
+AROUND = 80  # characters of a snippet on each side of the find
+
+# Thai, Lao, Tibetan, Burmese, Khmer; kana, Hangul, ideographs and all beyond the first plane's letters of that kind.
+# Patterns are compiled when they are first used: a run that does not search does not pay for them.
+_SPACELESS = (
+    "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
+    "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
+)
+_TERM = r'"([^"]+)"?|(\S+)'
+
+
+class Hit(Value, frozen=True):
+    """A find: where it is, what kind of fact it is (its tag, such as `said`) and the words around it."""
+
+    session: str
+    at: int
+    time: float
+    kind: str
+    snippet: str
+
+
+def searchable(fact: Fact) -> str:
+    """The text of a fact that a search looks at: all that was said, noted and summed up, not what was configured."""
+    match fact:
+        case Said(message) | Cut(message):
+            return _text_of(message)
+        case Noticed(section):
+            return section.content
+        case EntrySet():
+            return "\n".join((fact.id, fact.name, fact.content, *fact.attrs.values()))
+        case EntryRemoved(id):
+            return id
+        case Checkpointed():
+            return "\n".join((fact.reason, fact.marker, fact.summary))
+        case Rotated():
+            return "\n".join((fact.reason, fact.handover))
+        case Edited():
+            return "\n".join((fact.by, *map(_text_of, fact.messages)))
+        case Failed(kind, text):
+            return f"{kind}\n{text}"
+        case Interrupted(reason):
+            return reason
+        case Spent() | Configured():
+            return ""
+        case _:
+            assert_never(fact)
+
+
+def _text_of(message: Message) -> str:
+    return "\n".join(part for block in message.blocks for part in _parts(block))
+
+
+def _parts(block: Block) -> Iterator[str]:
+    match block:
+        case Text() | Thinking():
+            yield block.text
+        case ToolCall():
+            yield block.name
+            yield block.broken or "\n".join(_leaves(block.args))
+        case ToolResult():
+            for content in block.content:
+                yield from _parts(content)
+        case Document():
+            yield block.name
+        case Image():
+            pass
+        case _:
+            assert_never(block)
+
+
+def _leaves(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield value
+        case dict():
+            for name, item in value.items():
+                yield name
+                yield from _leaves(item)
+        case list():
+            for item in value:
+                yield from _leaves(item)
+        case None | bool():
+            pass
+        case _:
+            yield str(value)
+
+
+def spaced(text: str) -> str:
+    """Text as it goes into the index."""
+    return text if text.isascii() else re.sub(_SPACELESS, r" \g<0> ", text)
+
+
+def terms(query: str) -> tuple[str, ...]:
+    """The words of a query; what stands in double quotes is one of them."""
+    found = (quoted.strip() or word for quoted, word in re.findall(_TERM, query))
+    return tuple(dict.fromkeys(term for term in found if term))[:MAX_TERMS]
+
+
+def expressions(words: Iterable[str]) -> list[str]:
+    """What to ask the index, best first: all words; all words or longer ones that begin so; any of them."""
+    phrases = ['"' + spaced(word).replace('"', '""') + '"' for word in words if any(map(str.isalnum, word))]
+    if not phrases:
+        return []
+    asked = [" ".join(phrases), " ".join(phrase + " *" for phrase in phrases), " OR ".join(phrases)]
+    return asked[:2] if len(phrases) == 1 else asked
+
+
+def needle(word: str) -> str:
+    """How the word stands in the stored JSON, with a–z lowered as SQLite's lower() does."""
+    escaped = encode(word).decode()[1:-1]
+    return "".join(char.lower() if char.isascii() else char for char in escaped)
+
+
+def holds(text: str, word: str) -> bool:
+    return word in text or word.casefold() in text.casefold()
+
+
+def snippet(text: str, words: Iterable[str]) -> str:
+    """The first find with the text around it, on one line."""
+    folded = text.lower()
+    places = [place for word in words if (place := folded.find(word.lower())) >= 0]
+    place = min(places, default=0)
+    start, end = max(0, place - AROUND), place + AROUND
+    cut = " ".join(text[start:end].split())
+    return f"{'…' if start else ''}{cut}{'…' if end < len(text) else ''}"
+
+
+def scan(session: str, events: Iterable[TimelineEvent], query: str, limit: int) -> list[Hit]:
+    """A search without an index, for a timeline in memory: most words first, then the newest."""
+    words = terms(query)
+    found = []
+    for event in events:
+        text = searchable(event.fact)
+        count = sum(holds(text, word) for word in words)
+        if count:
+            found.append((-count, -event.at, event, text))
+    found.sort(key=lambda item: item[:2])
+    return [hit(session, event, text, words) for _, _, event, text in found[:limit]]
+
+
+def hit(session: str, event: TimelineEvent, text: str, words: Iterable[str]) -> Hit:
+    return Hit(session, event.at, event.time, tag(event.fact), snippet(text, words))
