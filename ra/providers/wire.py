@@ -1,6 +1,6 @@
 """How is a model called over a wire? A dialect says what the bytes mean, a transport carries them."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Protocol
 
 from ra.core.events import Delta
@@ -40,7 +40,7 @@ class Dialect(Protocol):
 class Transport(Protocol):
     """Carries one body to the server and its events back: `http` (our own bytes) or `sdk` (the vendor's client)."""
 
-    def events(self, dialect: Dialect, request: Request, body: JsonObject) -> AsyncIterator[JsonObject]:
+    def events(self, dialect: Dialect, request: Request, body: JsonObject) -> AsyncGenerator[JsonObject, None]:
         """The decoded events of the answer. Raises AuthFailed, QuotaExceeded, Overflowed, Unavailable, BadStream."""
         ...
 

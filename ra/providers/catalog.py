@@ -1,0 +1,180 @@
+"""What is known about a model? Rows of a table that we ship: window, output, kind of thinking, tokens per o200k token.
+
+Windows and outputs are the vendors' published figures. A wrong or missing row does no lasting harm: the window is
+learned from the first overflow, the factor from reported usage.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from ra.core.model import ModelInfo
+from ra.core.value import Value
+from ra.providers.settings import ProviderName
+
+Thinking = Literal["none", "budget", "effort", "adaptive"]
+
+_M = 1_000_000
+_K = 1_000
+
+_Row = tuple[str, int, int, Thinking]
+"""Ids that share a row (separated by blanks), window, max output, thinking."""
+
+_ANTHROPIC: tuple[_Row, ...] = (
+    ("claude-fable-5-2 claude-fable-5-1 claude-fable-5", _M, 128 * _K, "adaptive"),
+    ("claude-mythos-5-2 claude-mythos-5-1 claude-mythos-5", _M, 128 * _K, "adaptive"),
+    ("claude-opus-5-5 claude-opus-5", _M, 128 * _K, "adaptive"),
+    ("claude-sonnet-5-5 claude-sonnet-5", _M, 128 * _K, "adaptive"),
+    ("claude-haiku-5-5", _M, 128 * _K, "adaptive"),
+    ("claude-opus-4-8 claude-opus-4-7", _M, 128 * _K, "adaptive"),
+    ("claude-opus-4-6 claude-sonnet-4-6", _M, 128 * _K, "adaptive"),
+    ("claude-opus-4-5 claude-sonnet-4-5 claude-haiku-4-5", 200 * _K, 64 * _K, "budget"),
+    ("claude-opus-4-1 claude-opus-4-0 claude-opus-4 claude-4-opus", 200 * _K, 32 * _K, "budget"),
+    ("claude-sonnet-4-0 claude-sonnet-4 claude-4-sonnet claude-3-7-sonnet", 200 * _K, 64 * _K, "budget"),
+    ("claude-3-5-sonnet claude-3-5-haiku", 200 * _K, 8192, "none"),
+    ("claude-3-opus claude-3-sonnet claude-3-haiku", 200 * _K, 4096, "none"),
+)
+
+_OPENAI: tuple[_Row, ...] = (
+    ("gpt-6.1-sol gpt-6.1-terra gpt-6-astra gpt-6-sol gpt-6-luna", 1_050_000, 128 * _K, "effort"),
+    ("gpt-5.6-sol gpt-5.6-terra gpt-5.6-luna gpt-5.4 gpt-5.4-pro", 1_050_000, 128 * _K, "effort"),
+    ("gpt-5.5 gpt-5.5-pro", _M, 128 * _K, "effort"),
+    ("gpt-5.4-mini gpt-5.4-nano gpt-5.3-codex gpt-5.2 gpt-5.2-pro gpt-5.2-codex", 400 * _K, 128 * _K, "effort"),
+    ("gpt-5.1 gpt-5.1-codex gpt-5.1-codex-mini gpt-5.1-codex-max gpt-5-codex", 400 * _K, 128 * _K, "effort"),
+    ("gpt-5 gpt-5-mini gpt-5-nano gpt-5-pro", 400 * _K, 128 * _K, "effort"),
+    ("gpt-5-chat gpt-5.1-chat gpt-5.2-chat gpt-5.3-chat", 128 * _K, 16_384, "none"),
+    ("gpt-4.1 gpt-4.1-mini gpt-4.1-nano", 1_047_576, 32_768, "none"),
+    ("gpt-4o gpt-4o-mini chatgpt-4o gpt-4o-search-preview gpt-4o-mini-search-preview", 128 * _K, 16_384, "none"),
+    ("gpt-4-turbo gpt-4-0125-preview gpt-4-1106-preview gpt-4-vision-preview", 128 * _K, 4096, "none"),
+    ("gpt-4-32k", 32_768, 8192, "none"),
+    ("gpt-4", 8192, 4096, "none"),
+    ("gpt-3.5-turbo gpt-3.5-turbo-16k", 16_385, 4096, "none"),
+    ("o1 o1-pro o3 o3-mini o3-pro o4-mini codex-mini", 200 * _K, 100 * _K, "effort"),
+    ("o1-mini", 128 * _K, 65_536, "none"),
+    ("o1-preview", 128 * _K, 32_768, "none"),
+)
+
+_GOOGLE: tuple[_Row, ...] = (
+    ("gemini-4-argon", 1_048_576, 65_536, "effort"),
+    ("gemini-3.8-flash gemini-3.7-flash gemini-3.6-flash", 1_048_576, 65_536, "effort"),
+    ("gemini-3.5-flash gemini-3.5-flash-lite", 1_048_576, 65_536, "effort"),
+    ("gemini-3.1-pro gemini-3.1-flash-lite gemini-3-pro gemini-3-flash", 1_048_576, 65_536, "effort"),
+    ("gemini-flash gemini-flash-lite gemini-pro-latest", 1_048_576, 65_536, "effort"),
+    ("gemini-2.5-pro gemini-2.5-flash gemini-2.5-flash-lite", 1_048_576, 65_536, "budget"),
+    ("gemini-2.0-flash gemini-2.0-flash-lite", 1_048_576, 8192, "none"),
+    ("gemini-1.5-pro", 2_097_152, 8192, "none"),
+    ("gemini-1.5-flash gemini-1.5-flash-8b", 1_048_576, 8192, "none"),
+    ("gemma-4-31b-it gemma-4-26b-a4b-it", 262_144, 8192, "none"),
+    ("gemma-3-27b-it gemma-3-12b-it gemma-3-4b-it", 131_072, 8192, "none"),
+)
+
+_OPEN: tuple[_Row, ...] = (
+    ("gpt-oss-120b gpt-oss-20b", 131_072, 32_768, "effort"),
+    ("deepseek-chat deepseek-v3 deepseek-v3.1 deepseek-v3.2 deepseek-reasoner deepseek-r1", 131_072, 8192, "none"),
+    ("qwen3-coder qwen3-coder-480b-a35b-instruct qwen3-235b-a22b-instruct", 262_144, 16_384, "none"),
+    ("qwen3-32b qwen3-30b-a3b qwen-2.5-72b-instruct qwen2.5-72b-instruct", 131_072, 8192, "none"),
+    ("llama-4-maverick llama-4-scout", _M, 16_384, "none"),
+    ("llama-3.3-70b-instruct llama-3.1-405b-instruct", 131_072, 8192, "none"),
+    ("llama-3.1-70b-instruct llama-3.1-8b-instruct", 131_072, 8192, "none"),
+    ("mistral-large mistral-medium mistral-small codestral devstral-medium", 131_072, 8192, "none"),
+    ("kimi-k2 kimi-k2-thinking", 262_144, 16_384, "none"),
+    ("glm-4.5 glm-4.5-air", 131_072, 16_384, "none"),
+    ("glm-4.6 minimax-m2", 200 * _K, 16_384, "none"),
+)
+
+_TABLES: dict[ProviderName, tuple[_Row, ...]] = {
+    "anthropic": _ANTHROPIC,
+    "openai": _OPENAI,
+    "google": _GOOGLE,
+    "openai-chat": _OPEN,
+}
+
+_DEFAULTS = {
+    "anthropic": ("claude-sonnet-4-6", "claude-haiku-5-5"),
+    "openai": ("gpt-6.1-sol", "gpt-6-luna"),
+    "openai-chat": ("gpt-6.1-sol", "gpt-6-luna"),
+    "google": ("gemini-3.8-flash", "gemini-2.5-flash-lite"),
+    "local": ("SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct"),
+    "scripted": ("scripted", "scripted"),
+}
+
+# What may follow an id without making it another model: a date, a snapshot's number, a platform's version.
+_SNAPSHOT = (
+    r"(?:[-@:](?:\d{8}|\d{4}-\d\d-\d\d|\d\d-\d\d(?:\d\d)?|\d{3,4}|v\d+(?::\d+)*|latest|preview|exp|default|free|beta))*"
+)
+# `us.anthropic.` on Bedrock; on every other platform the vendor stands before a slash.
+_REGION = r"^(?:[a-z-]+\.)?(?:anthropic|openai|google|meta|mistral|deepseek|qwen|moonshotai|zai)\."
+
+
+class ModelRow(Value, frozen=True):
+    """A line of `ra models`."""
+
+    provider: ProviderName
+    info: ModelInfo
+
+
+def info(provider: ProviderName, model: str) -> ModelInfo:
+    """The row of a model: the longest id that is its name, up to a date or snapshot. No row: the window is unknown."""
+    name = _plain(model)
+    found: tuple[str, _Row] | None = None
+    for table in _TABLES.values():
+        for row in table:
+            for id in row[0].split(" "):
+                if name.startswith(id) and (found is None or len(id) > len(found[0])) and _is_snapshot(name[len(id) :]):
+                    found = id, row
+    if found is None:
+        return ModelInfo(model, thinking=_likely_thinking(provider, name), tokens_per_o200k=_factor(name))
+    return _info(*found)
+
+
+def rows() -> Iterator[ModelRow]:
+    """All that is known, for `ra models`."""
+    for provider, table in _TABLES.items():
+        for row in table:
+            for id in row[0].split(" "):
+                yield ModelRow(provider, _info(id, row))
+
+
+def default_model(provider: ProviderName) -> str:
+    return _DEFAULTS[provider][0]
+
+
+def cheapest_model(provider: ProviderName) -> str:
+    """For small side jobs, such as planning."""
+    return _DEFAULTS[provider][1]
+
+
+def _info(id: str, row: _Row) -> ModelInfo:
+    _, window, max_output, thinking = row
+    return ModelInfo(id, window, max_output, thinking, _factor(id))
+
+
+def _plain(model: str) -> str:
+    """The name without what platforms put around it: `us.anthropic.`, `anthropic/`, `ft:…:org::id`."""
+    name = model.lower().rpartition("/")[2]
+    if name.startswith("ft:"):
+        name = name.split(":")[1]
+    name = re.sub(_REGION, "", name)
+    return name.replace(".", "-") if name.startswith("claude") else name  # OpenRouter writes claude-sonnet-4.5
+
+
+def _is_snapshot(rest: str) -> bool:
+    return re.fullmatch(_SNAPSHOT, rest) is not None
+
+
+def _factor(name: str) -> float:
+    """Measured on text: Claude up to 4.6 counts 1.20 to 1.36 tokens for one of o200k_base, from 4.7 on 1.60 to 1.78,
+    Gemini 1.08 to 1.29."""
+    if name.startswith("claude"):
+        version = tuple(int(number) for number in re.findall(r"(?<!\d)\d(?!\d)", name)[:2])
+        return 1.25 if (0,) < version <= (4, 6) else 1.65
+    return 1.15 if name.startswith(("gemini", "gemma")) else 1.0
+
+
+def _likely_thinking(provider: ProviderName, name: str) -> Thinking:
+    """Of a model that is newer than the table, or of another make behind a compatible server."""
+    if name.startswith("claude"):
+        return "adaptive"
+    if name.startswith(("gpt-5", "gpt-6", "gpt-7", "o5", "gemini")):
+        return "effort"
+    return "budget" if provider == "anthropic" else "none"

@@ -1,0 +1,152 @@
+"""When is a call tried again, and what does a reader see of it? The one retry layer."""
+
+import asyncio
+import math
+import random
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing
+
+from ra.core.errors import BadStream, Unavailable
+from ra.core.events import Broken, Retrying, Streamed, TextDelta, ThinkingDelta
+from ra.core.model import Reply
+
+Attempt = Callable[[], AsyncGenerator[Streamed, None]]
+
+TRIES = 5
+PATIENCE_S = 120.0
+"""No try starts later than this after the first failure; time in which an answer was streaming is not counted."""
+
+_FIRST_WAIT_S = 0.5
+_GROWTH = 3.0  # 0.5, 1.5, 4.5, 13.5 s: a hiccup passes unnoticed, an overload gets 20 s
+
+
+class Retries:
+    """How patient to be. Clock, sleep and chance come from outside, so that a test needs no real time."""
+
+    def __init__(
+        self,
+        *,
+        tries: int = TRIES,
+        patience_s: float = PATIENCE_S,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        chance: Callable[[], float] = random.random,
+    ) -> None:
+        self.tries = tries
+        self.patience_s = patience_s
+        self.sleep = sleep
+        self.clock = clock
+        self.chance = chance
+
+    def wait_s(self, failed: int, asked_s: float | None) -> float:
+        """How long to wait after the nth failure. What the server asked for is never undercut."""
+        if asked_s is not None and asked_s > 0:
+            return asked_s * (1 + 0.1 * self.chance())
+        return _FIRST_WAIT_S * _GROWTH ** (failed - 1) * (0.75 + 0.5 * self.chance())
+
+
+async def stream(attempt: Attempt, retries: Retries) -> AsyncIterator[Streamed]:
+    """One answer, from as many attempts as it takes. Raises the last attempt's error.
+
+    Text that was shown is not said again: a new attempt is silent while it repeats it, and starts over, with a word,
+    where it differs.
+    """
+    shown = _Shown()
+    deadline: float | None = None
+    for number in range(1, retries.tries + 1):
+        begun = retries.clock()
+        heard = False
+        try:
+            async with aclosing(attempt()) as answer:
+                async for item in answer:
+                    heard = True
+                    for visible in shown.show(item):
+                        yield visible
+            return
+        except (Unavailable, BadStream) as failed:
+            if number == retries.tries:
+                raise
+            error = failed
+        now = retries.clock()
+        if deadline is None:
+            deadline = now + retries.patience_s
+        elif heard:
+            deadline += now - begun
+        wait_s = _wait_s(retries, error, number, left_s=deadline - now)
+        if isinstance(error, BadStream) and error.partial is not None:
+            yield Broken(error.partial, error.usage, str(error))
+        yield Retrying(str(error), wait_s)
+        await retries.sleep(wait_s)
+        shown.begin_again(str(error))
+
+
+def _wait_s(retries: Retries, error: Unavailable | BadStream, number: int, *, left_s: float) -> float:
+    """How long to wait now. Raises the error when the wait would be too long."""
+    # An error that arrived inside a begun answer was wrapped with what had come of it.
+    source = error if isinstance(error, Unavailable) else error.__cause__
+    asked_s = source.retry_after_s if isinstance(source, Unavailable) else None
+    if asked_s is not None and asked_s > left_s:
+        text = f"{error} The server asks to wait {_span(asked_s)}, longer than ra waits; try again then."
+        raise Unavailable(text, status=error.status, retry_after_s=asked_s) from error
+    wait_s = retries.wait_s(number, asked_s)
+    if asked_s is not None:
+        return min(wait_s, max(asked_s, left_s))
+    if wait_s > left_s:
+        raise error
+    return wait_s
+
+
+def _span(seconds: float) -> str:
+    """`45 s`, `12 min`, `3 h`: rounded up, for a person."""
+    for size, unit in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * size:
+            return f"{math.ceil(seconds / size)} {unit}"
+    return f"{math.ceil(seconds)} s"
+
+
+class _Shown:
+    """The text that a reader has seen, and how far the present attempt has repeated it."""
+
+    def __init__(self) -> None:
+        self._pieces: list[str] = []
+        self._seen = ""  # by earlier attempts
+        self._at = 0  # how much of it this attempt has repeated
+        self._reason = ""
+
+    def begin_again(self, reason: str) -> None:
+        self._seen = "".join(self._pieces)
+        self._pieces = [self._seen]
+        self._at = 0
+        self._reason = reason
+
+    def show(self, item: Streamed) -> Iterator[Streamed]:
+        behind = self._at < len(self._seen)
+        if isinstance(item, TextDelta):
+            yield from self._follow(item.text) if behind else self._say(item.text)
+        elif isinstance(item, Reply):
+            if behind:  # the new answer is shorter
+                yield from self._restart(self._seen[: self._at])
+            yield item
+        elif not (behind and isinstance(item, ThinkingDelta)):
+            yield item
+
+    def _follow(self, text: str) -> Iterator[Streamed]:
+        ahead = self._seen[self._at :]
+        if ahead.startswith(text):
+            self._at += len(text)
+        elif text.startswith(ahead):
+            self._at = len(self._seen)
+            yield from self._say(text[len(ahead) :])
+        else:
+            yield from self._restart(self._seen[: self._at] + text)
+
+    def _restart(self, text: str) -> Iterator[Streamed]:
+        self._seen, self._at, self._pieces = "", 0, []
+        yield Retrying(self._reason, 0.0, restart=True)
+        if text:
+            yield from self._say(text)
+
+    def _say(self, text: str) -> Iterator[Streamed]:
+        self._pieces.append(text)
+        yield TextDelta(text)

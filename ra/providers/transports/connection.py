@@ -1,0 +1,157 @@
+"""How does one request travel over one connection? An h11 state on an asyncio stream, kept alive between calls."""
+
+import asyncio
+import socket
+import ssl  # no cost: asyncio has loaded it
+from collections.abc import Callable
+
+import h11
+
+from ra.core.errors import BadStream, ProviderError, Unavailable
+from ra.providers.transports.route import Proxy, Server
+
+CONNECT_TIMEOUT_S = 15.0
+_CHUNK = 64 * 1024
+_HAPPY_EYEBALLS_S = 0.25
+
+
+class Dropped(Unavailable):
+    """The server had closed a kept connection before it answered anything: another connection may do."""
+
+
+class Connection:
+    """One connection to one server. It belongs to the event loop that opened it."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, name: str) -> None:
+        self._reader = reader
+        self._writer = writer
+        self._name = name
+        self._loop = asyncio.get_running_loop()
+        self._state = h11.Connection(h11.CLIENT)
+        self._calls = 0
+        self._heard = False  # a byte of this call's answer
+        self._answered = False  # its status and headers
+
+    @property
+    def usable(self) -> bool:
+        """Whether another call may be tried on it."""
+        here = self._loop is asyncio.get_running_loop()
+        return here and not self._writer.is_closing() and not self._reader.at_eof()
+
+    async def ask(self, head: h11.Request, body: bytes, timeout_s: float) -> h11.Response:
+        """Send one request and wait for the head of its answer. Raises Unavailable, or Dropped for a kept connection.
+
+        Nothing waits for the body to be sent: an early refusal of a large body is read while it still goes out.
+        """
+        self._heard = self._answered = False
+        self._calls += 1
+        parts = (self._state.send(head), self._state.send(h11.Data(data=body)), self._state.send(h11.EndOfMessage()))
+        self._writer.writelines(part for part in parts if part)
+        while True:
+            event = await self.receive(timeout_s)
+            if isinstance(event, h11.Response):
+                self._answered = True
+                return event
+            if not isinstance(event, h11.InformationalResponse):
+                raise self._lost("closed the connection without an answer")
+
+    async def receive(self, timeout_s: float) -> h11.Event:
+        """What the server says next. Raises Unavailable before the head of the answer, BadStream after it."""
+        try:
+            while (event := self._state.next_event()) is h11.NEED_DATA:
+                async with asyncio.timeout(timeout_s):
+                    chunk = await self._reader.read(_CHUNK)
+                self._heard = self._heard or bool(chunk)
+                self._state.receive_data(chunk)
+        except TimeoutError as error:
+            raise self._failed(f"sent nothing for {timeout_s:g} s") from error
+        except OSError as error:
+            raise self._lost(f"broke the connection ({error})") from error
+        except h11.RemoteProtocolError as error:
+            raise self._lost(f"broke off its answer ({error})") from error
+        assert not isinstance(event, type)  # h11.PAUSED is for servers
+        return event
+
+    def renew(self) -> bool:
+        """Make ready for the next call. False when this one did not end in good order."""
+        if self._state.our_state is h11.DONE and self._state.their_state is h11.DONE:
+            self._state.start_next_cycle()
+            return True
+        return False
+
+    def abort(self) -> None:
+        """Close the socket at once, whatever is under way."""
+        if not self._loop.is_closed():
+            self._writer.transport.abort()
+
+    def _lost(self, what: str) -> ProviderError:
+        if self._calls > 1 and not self._heard:
+            return Dropped(f"{self._name} {what}.")
+        return self._failed(what)
+
+    def _failed(self, what: str) -> ProviderError:
+        return BadStream(f"{self._name} {what}.") if self._answered else Unavailable(f"{self._name} {what}.")
+
+
+async def connect(server: Server, proxy: Proxy | None, trust: Callable[[], ssl.SSLContext]) -> Connection:
+    """Open a connection, through the proxy if there is one.
+
+    Raises Unavailable, or ProviderError where another try would end the same way.
+    """
+    way = f"proxy {proxy.host}:{proxy.port}" if proxy else server.origin
+    try:
+        async with asyncio.timeout(CONNECT_TIMEOUT_S):
+            reader, writer = await _open(server, proxy, trust)
+    except TimeoutError as error:
+        raise Unavailable(f"No connection to {way} within {CONNECT_TIMEOUT_S:g} s.") from error
+    except ssl.SSLCertVerificationError as error:
+        raise ProviderError(
+            f"The certificate of {server.origin} is not trusted: {error.verify_message}. "
+            "If your network re-signs traffic, set SSL_CERT_FILE to its certificates."
+        ) from error
+    except socket.gaierror as error:
+        raise Unavailable(f"The host {way} cannot be found ({error.strerror}).") from error
+    except OSError as error:
+        raise Unavailable(f"No connection to {way}: {error.strerror or error}.") from error
+    return Connection(reader, writer, server.origin)
+
+
+async def _open(
+    server: Server, proxy: Proxy | None, trust: Callable[[], ssl.SSLContext]
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = (proxy.host, proxy.port) if proxy else (server.host, server.port)
+    opening = asyncio.open_connection(host, port, happy_eyeballs_delay=_HAPPY_EYEBALLS_S)
+    if not server.secure:
+        return await opening
+    # Reading the system's certificates takes 20 ms, as long as a round trip: do both at once.
+    (reader, writer), context = await asyncio.gather(opening, asyncio.to_thread(trust))
+    try:
+        if proxy:
+            await _tunnel(reader, writer, server, proxy)
+        await writer.start_tls(context, server_hostname=server.host)
+    except BaseException:
+        writer.transport.abort()
+        raise
+    return reader, writer
+
+
+async def _tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: Server, proxy: Proxy) -> None:
+    """Ask the proxy for a way through to the server."""
+    state = h11.Connection(h11.CLIENT)
+    target = f"{server.host}:{server.port}"
+    headers = [("Host", target), *([("Proxy-Authorization", proxy.authorization)] if proxy.authorization else [])]
+    writer.write(state.send(h11.Request(method="CONNECT", target=target, headers=headers)) or b"")
+    writer.write(state.send(h11.EndOfMessage()) or b"")
+    name = f"proxy {proxy.host}:{proxy.port}"
+    try:
+        while not isinstance(event := state.next_event(), h11.Response):
+            if event is h11.NEED_DATA:
+                state.receive_data(await reader.read(_CHUNK))
+            elif not isinstance(event, h11.InformationalResponse):
+                raise Unavailable(f"The {name} closed the connection.")
+    except h11.RemoteProtocolError as error:
+        raise Unavailable(f"The {name} did not answer in HTTP ({error}).") from error
+    if event.status_code == 407:
+        raise ProviderError(f"The {name} wants a user and password: http://user:password@{proxy.host}:{proxy.port}.")
+    if not 200 <= event.status_code < 300:
+        raise Unavailable(f"The {name} refused the way to {target} with {event.status_code}.")

@@ -1,0 +1,183 @@
+"""How do our own bytes reach a server, and its events come back? HTTP/1.1 with h11 on asyncio streams."""
+
+import ssl
+from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
+from functools import cache
+from urllib.parse import quote
+
+import h11
+
+from ra import __version__
+from ra.core.errors import BadStream, ProviderError, UserError
+from ra.core.model import Request
+from ra.core.value import JsonObject, encode
+from ra.providers.errors import failure
+from ra.providers.transports import route, sse
+from ra.providers.transports.connection import Connection, Dropped, connect
+from ra.providers.wire import Dialect
+
+MAX_ERROR_BYTES = 64 * 1024
+MAX_JSON_BYTES = 32 * 1024 * 1024
+TAIL_S = 0.25
+"""How long a body may take to end after its last event; then its connection is given up rather than kept."""
+ERROR_BODY_S = 10.0
+
+
+class HttpTransport:
+    """Posts a body and reads events. A connection is kept for the next call; the server may drop it meanwhile.
+
+    `timeout_s` is how long a server may stay silent, before its answer and in it.
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        api_key: str = "",
+        headers: Mapping[str, str] | None = None,
+        timeout_s: float = 600,
+        env: Mapping[str, str] | None = None,
+        trust: Callable[[], ssl.SSLContext] = route.trust,
+    ) -> None:
+        self._server = route.server(base_url)
+        self._proxy = route.proxy(self._server, env or {})
+        self._trust = cache(trust)
+        self._api_key = api_key
+        self._headers = {name.lower(): value for name, value in (headers or {}).items()}
+        self._timeout_s = timeout_s
+        self._kept: list[Connection] = []
+
+    async def events(self, dialect: Dialect, request: Request, body: JsonObject) -> AsyncGenerator[JsonObject, None]:
+        path = join(self._server.path, dialect.path(request), complete=dialect.name in ("openai", "openai-chat"))
+        payload = encode(body)
+        head = self._head(path, {**dialect.headers(self._api_key), **self._headers}, len(payload))
+        connection, response = await self._ask(head, payload)
+        try:
+            if not 200 <= response.status_code < 300:
+                raise await self._refusal(connection, response, path, dialect.name)
+            async with aclosing(self._read(connection, response)) as events:
+                async for event in events:
+                    yield event
+        finally:
+            # Also when the caller was cancelled or has heard enough: then the answer is not at its end.
+            if connection.renew():
+                self._kept.append(connection)
+            else:
+                connection.abort()
+
+    async def close(self) -> None:
+        for connection in self._kept:
+            connection.abort()
+        self._kept.clear()
+
+    def _head(self, path: str, headers: Mapping[str, str], size: int) -> h11.Request:
+        merged = {
+            "host": self._server.origin,
+            "user-agent": f"ra/{__version__}",
+            "accept": "text/event-stream, application/json",
+            "accept-encoding": "identity",
+            "content-type": "application/json",
+            "content-length": str(size),
+            **{name.lower(): value for name, value in headers.items()},
+        }
+        target = path
+        if self._proxy and not self._server.secure:
+            target = f"http://{self._server.origin}{path}"
+            if self._proxy.authorization:
+                merged["proxy-authorization"] = self._proxy.authorization
+        try:
+            return h11.Request(method="POST", target=target, headers=list(merged.items()))
+        except (h11.LocalProtocolError, UnicodeEncodeError) as error:
+            # The value may be the key, so it is not shown.
+            raise UserError("The API key or a header holds characters that HTTP does not allow.") from error
+
+    async def _ask(self, head: h11.Request, payload: bytes) -> tuple[Connection, h11.Response]:
+        """The head of the answer, over a kept connection or, when the server has dropped that, over a new one."""
+        while self._kept:
+            connection = self._kept.pop()
+            if connection.usable:
+                try:
+                    return connection, await self._ask_on(connection, head, payload)
+                except Dropped:
+                    continue
+            connection.abort()
+        connection = await connect(self._server, self._proxy, self._trust)
+        return connection, await self._ask_on(connection, head, payload)
+
+    async def _ask_on(self, connection: Connection, head: h11.Request, payload: bytes) -> h11.Response:
+        try:
+            return await connection.ask(head, payload, self._timeout_s)
+        except BaseException:
+            connection.abort()
+            raise
+
+    async def _refusal(self, connection: Connection, response: h11.Response, path: str, provider: str) -> ProviderError:
+        status = response.status_code
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in response.headers}
+        url = f"{'https' if self._server.secure else 'http'}://{self._server.origin}{path}"
+        if 300 <= status < 400:
+            return ProviderError(
+                f"{url} answers {status} and points to {headers.get('location', 'nowhere')}. Redirects are not "
+                "followed, because the API key would travel with them; set the base URL to the right place.",
+                status=status,
+            )
+        try:
+            body = await _body(connection, MAX_ERROR_BYTES, min(self._timeout_s, ERROR_BODY_S))
+        except BadStream:
+            body = b""  # the status alone says what happened
+        error = failure(status, headers, body, provider=provider)
+        if status in (404, 405) and type(error) is ProviderError:
+            return ProviderError(f"{error} ({url})", status=status)  # a wrong base URL is the usual cause
+        return error
+
+    async def _read(self, connection: Connection, response: h11.Response) -> AsyncGenerator[JsonObject, None]:
+        kind = next((value.decode("latin-1") for name, value in response.headers if name == b"content-type"), "")
+        if "json" in kind:  # an answer, or an error, that does not stream
+            whole = sse.decode(await _body(connection, MAX_JSON_BYTES, self._timeout_s))
+            for part in whole if isinstance(whole, list) else [whole]:
+                if isinstance(part, dict):
+                    yield part
+            return
+        if "html" in kind:
+            raise ProviderError(f"{self._server.origin} answered with a web page; is the base URL right?")
+        reader = sse.EventReader()
+        while isinstance(event := await connection.receive(self._timeout_s), h11.Data):
+            for data in reader.feed(bytes(event.data)):
+                if data.startswith(sse.DONE):
+                    await _skip_tail(connection)
+                    return
+                yield sse.event(data)
+        for data in reader.finish():
+            if not data.startswith(sse.DONE):
+                yield sse.event(data)
+
+
+def join(prefix: str, path: str, *, complete: bool) -> str:
+    """The path of a call below a base URL, by the conventions of the vendors' own clients.
+
+    OPENAI_BASE_URL is `complete`: a path in it stands for our `/v1`, whatever it is (`/v1`, `/api/paas/v4`).
+    The others end before the version, which is not said twice if someone put it there.
+    """
+    version, _, rest = path.removeprefix("/").partition("/")
+    if version.startswith("v1") and (prefix.endswith(f"/{version}") or (complete and prefix)):
+        path = f"/{rest}"
+    return quote(prefix + path, safe="/?&=:%@!$'()*+,;~")
+
+
+async def _body(connection: Connection, limit: int, timeout_s: float) -> bytes:
+    """The body up to a limit. What lies beyond stays unread, and the connection is not used again."""
+    parts: list[bytes] = []
+    size = 0
+    while size < limit and isinstance(event := await connection.receive(timeout_s), h11.Data):
+        parts.append(bytes(event.data))
+        size += len(event.data)
+    return b"".join(parts)[:limit]
+
+
+async def _skip_tail(connection: Connection) -> None:
+    try:
+        while isinstance(await connection.receive(TAIL_S), h11.Data):
+            pass
+    except BadStream:
+        pass  # all was said before; the connection is closed instead of kept

@@ -1,0 +1,101 @@
+"""Which way do bytes take to a server? The parts of its URL, the proxy in between, the certificates to trust."""
+
+import base64
+import ssl  # no cost: asyncio has loaded it
+from collections.abc import Mapping
+from ipaddress import ip_address
+from urllib.parse import unquote, urlsplit
+
+from ra.core.errors import UserError
+from ra.core.value import Value
+
+
+class Server(Value, frozen=True):
+    """Where a connection goes. `path` is what stands between the host and the path of a call."""
+
+    host: str
+    port: int
+    secure: bool
+    path: str = ""
+
+    @property
+    def origin(self) -> str:
+        """As it stands in the Host header: without the port where it is the usual one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
+
+
+class Proxy(Value, frozen=True):
+    host: str
+    port: int
+    authorization: str = ""
+
+
+def server(base_url: str) -> Server:
+    """The server that a base URL names. Raises UserError when it is no http(s) URL."""
+    try:
+        parts = urlsplit(base_url.strip())
+        port = parts.port
+    except ValueError as error:
+        raise UserError(f"Base URL {base_url!r} cannot be read: {error}.") from error
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise UserError(f"Base URL {base_url!r} is not usable; it should look like https://host[:port][/path].")
+    if parts.query or parts.fragment or parts.username or parts.password is not None:
+        raise UserError("A base URL has no user, query or fragment; put keys into apiKey and the rest into headers.")
+    secure = parts.scheme == "https"
+    return Server(parts.hostname, port or (443 if secure else 80), secure, parts.path.rstrip("/"))
+
+
+def proxy(target: Server, env: Mapping[str, str]) -> Proxy | None:
+    """The proxy that the environment names for this server. Loopback never goes through one."""
+    if _is_loopback(target.host) or _is_excepted(target, _setting(env, "no_proxy")):
+        return None
+    url = _setting(env, "https_proxy" if target.secure else "http_proxy") or _setting(env, "all_proxy")
+    if not url:
+        return None
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    if parts.scheme != "http" or not parts.hostname:
+        raise UserError(
+            f"Only http:// proxies are supported, not {parts.scheme}://{parts.hostname or ''}; "
+            "change HTTPS_PROXY, list the host in NO_PROXY, or set agent.transport to sdk."
+        )
+    authorization = ""
+    if parts.username:
+        pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+        authorization = "Basic " + base64.b64encode(pair.encode()).decode()
+    return Proxy(parts.hostname, parts.port or 80, authorization)
+
+
+def trust() -> ssl.SSLContext:
+    """Whom to believe: the system's certificates, or certifi's where the system has none."""
+    context = ssl.create_default_context()
+    paths = ssl.get_default_verify_paths()
+    # A folder of certificates is read on demand and does not show in the statistics.
+    if not context.cert_store_stats()["x509_ca"] and not paths.capath:
+        import certifi  # the exception, not the rule
+
+        context.load_verify_locations(certifi.where())
+    return context
+
+
+def _setting(env: Mapping[str, str], name: str) -> str:
+    return (env.get(name) or env.get(name.upper()) or "").strip()
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def _is_excepted(target: Server, no_proxy: str) -> bool:
+    """NO_PROXY as curl reads it: `*`, or names that match with everything below them, with or without a port."""
+    for entry in (entry.strip().lower() for entry in no_proxy.split(",")):
+        name, _, port = entry.partition(":") if entry.count(":") == 1 else (entry, "", "")
+        if port and port != str(target.port):
+            continue
+        name = name.removeprefix("*").strip("[]").lstrip(".")
+        if entry == "*" or (name and (target.host == name or target.host.endswith("." + name))):
+            return True
+    return False

@@ -1,0 +1,95 @@
+"""What does a byte stream of server-sent events say? Event dicts, however the bytes were cut."""
+
+import json
+from collections.abc import Iterator
+
+import msgspec
+
+from ra.core.errors import BadStream
+from ra.core.value import JsonObject
+
+MAX_EVENT_BYTES = 32 * 1024 * 1024
+"""An image in base64 fits; a server that never ends its event does not fill the memory."""
+
+DONE = "[DONE]"
+_BOM = b"\xef\xbb\xbf"
+
+
+class EventReader:
+    """Turns chunks of a response body into the `data` of its events. A chunk may end anywhere, in a character too."""
+
+    def __init__(self) -> None:
+        self._rest: list[bytes] = []  # pieces of a line that has not ended yet
+        self._data: list[bytes] = []  # the data lines of an event that has not ended yet
+        self._size = 0
+        self._first = True
+        self._after_cr = False
+
+    def feed(self, chunk: bytes) -> Iterator[str]:
+        """The events that this chunk completes."""
+        if self._after_cr and chunk:
+            chunk = chunk.removeprefix(b"\n")  # the other half of a CRLF that lay across two chunks
+            self._after_cr = False
+        for line in chunk.splitlines(keepends=True):  # on bytes: CR, LF and CRLF, nothing else
+            self._size += len(line)
+            if self._size > MAX_EVENT_BYTES:
+                raise BadStream(f"the server sent one event of more than {MAX_EVENT_BYTES // 1024 // 1024} MiB")
+            self._rest.append(line)
+            if line.endswith((b"\n", b"\r")):
+                yield from self._end_line()
+        self._after_cr = chunk.endswith(b"\r") or (self._after_cr and not chunk)
+
+    def finish(self) -> Iterator[str]:
+        """The last event, when the body ended properly but without the empty line that should close it."""
+        if self._rest:
+            yield from self._end_line()
+        yield from self._end_event()
+
+    def _end_line(self) -> Iterator[str]:
+        line = b"".join(self._rest).rstrip(b"\r\n")
+        self._rest.clear()
+        if self._first:
+            line = line.removeprefix(_BOM)
+            self._first = False
+        if not line:
+            yield from self._end_event()
+        elif line.startswith(b"data:"):
+            self._data.append(line[5:].removeprefix(b" "))
+        elif line == b"data":
+            self._data.append(b"")
+        # Every other field is a comment, an id, a retry time or the event's name, which its data repeats.
+
+    def _end_event(self) -> Iterator[str]:
+        self._size = 0
+        if self._data:
+            data = b"\n".join(self._data).decode("utf-8", "replace")
+            self._data.clear()
+            if data:
+                yield data
+
+
+def decode(data: str | bytes) -> object:
+    """JSON from a server. What msgspec refuses (a lone surrogate, NaN) is read leniently and made clean."""
+    try:
+        return msgspec.json.decode(data)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        text = data if isinstance(data, str) else data.decode("utf-8", "replace")
+        try:
+            lenient = json.loads(text, strict=False)
+            return json.loads(json.dumps(lenient, ensure_ascii=False).encode("utf-8", "replace"))
+        except (ValueError, RecursionError) as error:
+            raise BadStream(f"the server sent what is no JSON: {_excerpt(text)}") from error
+    except RecursionError as error:
+        raise BadStream("the server sent JSON that is nested too deeply") from error
+
+
+def event(data: str) -> JsonObject:
+    """The dict that one event carries."""
+    value = decode(data)
+    if not isinstance(value, dict):
+        raise BadStream(f"the server sent an event that is no object: {_excerpt(data)}")
+    return value
+
+
+def _excerpt(text: str) -> str:
+    return repr(text if len(text) <= 120 else text[:120] + "…")
