@@ -1,0 +1,193 @@
+"""How does the model see one thing of the timeline? Pure functions from facts to messages."""
+
+import re
+from collections.abc import Iterable, Sequence
+from xml.sax.saxutils import quoteattr
+
+import msgspec
+
+from ra.context.tokens import Estimator
+from ra.core.facts import Entry
+from ra.core.messages import (
+    Block,
+    Content,
+    Document,
+    Image,
+    Message,
+    Text,
+    Thinking,
+    ToolCall,
+    ToolResult,
+    result,
+    say,
+)
+from ra.core.model import Section
+from ra.core.value import encode
+
+SHOWN = 10_000  # tokens of one tool result that the model sees
+TERSE = 60  # below so many tokens a marker is only a reference
+
+ENTRIES = "entries"  # the name of what holds live entries
+COMPACTED = "compacted"  # the name of a marker that stands in a gap
+HANDOVER = "handover"  # the name of what opens a new segment
+
+_ENTRY_TAG = re.compile(r"<(?=\s*/?\s*entr(?:y|ies)\b)", re.IGNORECASE)
+_SUMMARY_TAG = re.compile(r"<(?=\s*/?\s*compacted-context\b)", re.IGNORECASE)
+
+
+def missing(call: ToolCall) -> Message:
+    """Stands in for a result that was never recorded: providers refuse a call without one."""
+    return result(call, "interrupted; it may or may not have run", is_error=True)
+
+
+def notice(section: Section) -> Message:
+    return say(section.role, section.content, name=section.name)
+
+
+def entry(live: Entry) -> str:
+    """An entry in its frame. Whatever its text holds, it cannot end the frame or open another."""
+    attributes = {"id": live.id, "name": live.name, **{f"data-{key}": live.attrs[key] for key in sorted(live.attrs)}}
+    written = "".join(f" {_attribute(key)}={quoteattr(value)}" for key, value in attributes.items() if value)
+    return f"<entry{written}>\n{_ENTRY_TAG.sub('&lt;', live.content)}\n</entry>"
+
+
+def entries(live: Iterable[Entry]) -> Section | None:
+    """The part of the pinned tier that holds entries, oldest first."""
+    written = "\n".join(entry(one) for one in sorted(live, key=lambda one: one.inserted_at))
+    return Section(ENTRIES, "pinned", f"<entries>\n{written}\n</entries>") if written else None
+
+
+def standing(live: Entry) -> Message:
+    """A new entry, where it entered the conversation."""
+    return say("user", entry(live), name=ENTRIES)
+
+
+def summarized(prompt: Message, summary: str) -> Message:
+    """The first prompt word for word, and under it what stands in for hidden messages."""
+    if not summary:
+        return prompt
+    return msgspec.structs.replace(prompt, blocks=(*prompt.blocks, Text(under_prompt(summary))))
+
+
+def under_prompt(summary: str) -> str:
+    return f"<compacted-context>\n{_SUMMARY_TAG.sub('&lt;', summary)}\n</compacted-context>"
+
+
+def clipped(message: Message, ref: str, keep: Sequence[int | None], estimator: Estimator) -> Message:
+    """The message with each block shortened to the tokens that `keep` allows it; a message that fits is unchanged."""
+    blocks = tuple(
+        block if allowed is None else clip(block, ref, allowed, estimator)
+        for block, allowed in zip(message.blocks, keep, strict=True)
+    )
+    if all(new is old for new, old in zip(blocks, message.blocks, strict=True)):
+        return message
+    return msgspec.structs.replace(message, blocks=tuple(block for block in blocks if block is not None))
+
+
+def clip(block: Block, ref: str, keep: int, estimator: Estimator) -> Block | None:
+    """Both ends of a block in at most `keep` tokens, and between them the way to read the rest."""
+    match block:
+        case Text() | Image() | Document():
+            return _content(block, ref, keep, estimator)
+        case ToolResult():
+            content = _contents(block.content, ref, keep, estimator)
+            return block if content is block.content else msgspec.structs.replace(block, content=content)
+        case ToolCall():
+            return _call(block, ref, keep, estimator)
+        case Thinking():
+            # Its seal covers every word: half of it would be refused, none of it is not.
+            return block if estimator.text(block.text) <= keep else None
+
+
+def _contents(content: tuple[Content, ...], ref: str, keep: int, estimator: Estimator) -> tuple[Content, ...]:
+    if sum(_most(part, estimator) for part in content) <= keep:
+        return content
+    sizes = [_size(part, estimator) for part in content]
+    if sum(sizes) <= keep:
+        return content
+    share = level(sizes, keep)
+    return tuple(
+        part if size <= share else _content(part, ref, share, estimator)
+        for part, size in zip(content, sizes, strict=True)
+    )
+
+
+def _content(part: Content, ref: str, keep: int, estimator: Estimator) -> Content:
+    match part:
+        case Text():
+            text = estimator.clip(part.text, keep, marker=_marker(ref, keep, f"{len(part.text)} characters in all"))
+            return part if text is part.text else Text(text)
+        case Image() | Document() if _size(part, estimator) > keep:
+            return Text(_marker(ref, keep, f"a file of {part.media_type}").strip())
+        case _:
+            return part
+
+
+def _call(call: ToolCall, ref: str, keep: int, estimator: Estimator) -> ToolCall:
+    """A call whose long arguments are shortened; it ran already, so that only a reader sees them."""
+    if call.broken:
+        return msgspec.structs.replace(call, broken=estimator.clip(call.broken, keep))
+    written = encode(call.args).decode()
+    if estimator.text(written) <= keep:
+        return call
+    share = level([estimator.text(text) for text in _strings(call.args)], keep)
+    marker = _marker(ref, share, "shortened argument")
+    args = {key: _shortened(value, share, marker, estimator) for key, value in call.args.items()}
+    if estimator.text(encode(args).decode()) > 2 * keep:  # it is not the strings that are long
+        args = {"shortened": estimator.clip(written, keep, marker=marker)}
+    return msgspec.structs.replace(call, args=args)
+
+
+def _shortened(value: object, keep: int, marker: str, estimator: Estimator) -> object:
+    match value:
+        case str():
+            return estimator.clip(value, keep, marker=marker)
+        case list():
+            return [_shortened(item, keep, marker, estimator) for item in value]
+        case dict():
+            return {key: _shortened(item, keep, marker, estimator) for key, item in value.items()}
+        case _:
+            return value
+
+
+def _strings(value: object) -> Iterable[str]:
+    match value:
+        case str():
+            yield value
+        case list():
+            for item in value:
+                yield from _strings(item)
+        case dict():
+            for item in value.values():
+                yield from _strings(item)
+
+
+def level(sizes: Iterable[int], room: int) -> int:
+    """The highest mark at which things of these sizes, each cut at the mark, fit into `room`: largest are cut first."""
+    left, mark = max(0, room), 0
+    ordered = sorted(sizes)
+    for index, size in enumerate(ordered):
+        mark = left // (len(ordered) - index)
+        if size > mark:
+            return mark
+        left -= size
+    return max(ordered, default=0)
+
+
+def _marker(ref: str, keep: int, what: str) -> str:
+    return f'\n[… {what}; recall("{ref}") reads the rest …]\n' if keep >= TERSE else f"[… {ref} …]"
+
+
+def _size(part: Content, estimator: Estimator) -> int:
+    return estimator.text(part.text) if isinstance(part, Text) else estimator.message(Message("user", (part,)))
+
+
+def _most(part: Content, estimator: Estimator) -> int:
+    """No less than its tokens, without counting: a token is at least a byte."""
+    if not isinstance(part, Text):
+        return _size(part, estimator)
+    return len(part.text) if part.text.isascii() else 4 * len(part.text)
+
+
+def _attribute(key: str) -> str:
+    return re.sub(r"[^\w.-]", "_", key)
