@@ -1,0 +1,302 @@
+"""How does one stand in for a provider? A server on the loopback that speaks a dialect, streams and misbehaves."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal
+
+import msgspec
+
+from ra.core.errors import UserError
+from ra.core.model import Usage
+from ra.core.value import JsonObject, Value, encode
+from ra.providers.script import Fault, Script, Step
+from ra.testing.wires import Wire, countable, wire
+
+MAX_BYTES = 50 * 1024 * 1024
+
+DialectName = Literal["anthropic", "openai", "openai-chat", "google"]
+Faults = Sequence[Fault | None] | Mapping[int, Fault] | Callable[[int, JsonObject], Fault | None]
+
+
+class Received(Value, frozen=True):
+    """A request as it came: names of headers in lower case, `at` on the monotonic clock."""
+
+    path: str
+    headers: dict[str, str]
+    body: JsonObject
+    at: float
+
+
+class LoopbackServer:
+    """A provider on 127.0.0.1, in a thread of its own, from `with` to the end of the block.
+
+    `script`     what it says: steps, a Script, or a function of the decoded body.
+    `window`     the tokens that fit; a larger request is refused with the provider's own text.
+    `chunk`      how the stream is cut on its way: one write per event, per byte, or per so many bytes.
+    `faults`     what goes wrong with request 0, 1, …; a request that failed so does not use up a step.
+    `api_key`    the only key that it takes; None takes any.
+    `cache`      body → (tokens read from, tokens written to) a prompt cache.
+    `count`      text → tokens; o200k_base unless told.
+    """
+
+    def __init__(
+        self,
+        dialect: DialectName,
+        script: Script[JsonObject] | Iterable[Step] | Callable[[JsonObject], Step],
+        *,
+        window: int | None = None,
+        chunk: Literal["event", "byte"] | int = "event",
+        faults: Faults = (),
+        api_key: str | None = None,
+        cache: Callable[[JsonObject], tuple[int, int]] | None = None,
+        count: Callable[[str], int] | None = None,
+    ) -> None:
+        self.requests: list[Received] = []
+        self.wire: Wire = wire(dialect)
+        self.script = script if isinstance(script, Script) else Script(script)
+        self.window = window
+        self.chunk = chunk
+        self.api_key = api_key
+        self._faults = faults
+        self._cache = cache
+        self._count = count or _o200k
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._http: _Http | None = None
+        self._thread: threading.Thread | None = None
+
+    @property
+    def url(self) -> str:
+        """The base URL, as a client of this dialect wants it."""
+        assert self._http, "the server runs inside its `with` block"
+        return f"http://127.0.0.1:{self._http.server_port}{self.wire.BASE}"
+
+    @property
+    def bodies(self) -> list[JsonObject]:
+        return [request.body for request in self.requests]
+
+    def start(self) -> "LoopbackServer":
+        self._http = _Http(self)
+        self._thread = threading.Thread(target=self._http.serve_forever, args=(0.02,), daemon=True)
+        self._thread.start()
+        return self
+
+    def close(self) -> None:
+        self._closing.set()
+        if self._http and self._thread:
+            self._http.shutdown()
+            self._thread.join()
+            self._http.hang_up()
+
+    def __enter__(self) -> "LoopbackServer":
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def answer(self, received: Received) -> "Answer":
+        """What this request gets: a refusal, or a stream with or without a fault."""
+        body = received.body
+        with self._lock:
+            number = len(self.requests)
+            self.requests.append(received)
+            fault = self._fault(number, body)
+            if fault and fault.kind == "status":
+                return self._failed(fault)
+            if self.api_key is not None and self.wire.key(received.headers) != self.api_key:
+                return self._refused(401, "invalid x-api-key", {})
+            if wrong := self.wire.fault(body):
+                return self._refused(400, wrong, {})
+            sent = self._count(encode(countable(body)).decode())
+            if self.window is not None and sent > self.window:
+                kind, words = self.wire.overflow(sent, self.window)
+                return self._refused(400, words, kind)
+            try:
+                step = self.script.step(body, turn=self.wire.turns(body))
+            except UserError as error:
+                return self._refused(400, str(error), {})
+            if fault is None:
+                self.script.done()
+                fault = step.fault
+        if fault and fault.kind == "status":
+            return self._failed(fault)
+        model = str(body.get("model") or received.path.rpartition("/")[2].partition(":")[0])
+        usage = step.usage or self._usage(step, body, sent)
+        return Answer(frames=self.wire.frames(step, usage, model=model, number=number + 1), step=step, fault=fault)
+
+    def wait(self, seconds: float) -> None:
+        """Sleep, unless the server is closed meanwhile."""
+        if seconds > 0:
+            self._closing.wait(seconds)
+
+    def _fault(self, number: int, body: JsonObject) -> Fault | None:
+        if callable(self._faults):
+            return self._faults(number, body)
+        if isinstance(self._faults, Mapping):
+            return self._faults.get(number)
+        return self._faults[number] if number < len(self._faults) else None
+
+    def _usage(self, step: Step, body: JsonObject, sent: int) -> Usage:
+        read, written = self._cache(body) if self._cache else (0, 0)
+        output = self._count(step.thinking + step.text + "".join(f"{call.name}{call.args}" for call in step.calls))
+        return Usage(max(0, sent - read - written), max(1, output), read, written)
+
+    def _refused(self, status: int, message: str, kind: JsonObject) -> "Answer":
+        return Answer(status=status, payload=encode(self.wire.refusal(status, message, kind)))
+
+    def _failed(self, fault: Fault) -> "Answer":
+        given = {"retry-after": fault.retry_after, "retry-after-ms": fault.retry_after_ms}
+        headers = {name: value for name, value in given.items() if value}
+        if fault.message.startswith("<"):  # a proxy's page
+            return Answer(fault.status, fault.message.encode(), headers | {"content-type": "text/html"})
+        payload = encode(self.wire.refusal(fault.status, fault.message or "Overloaded", {}))
+        return Answer(fault.status, payload, headers)
+
+
+class Answer:
+    """A refusal with a payload, or a stream of frames."""
+
+    def __init__(
+        self,
+        status: int = 200,
+        payload: bytes = b"",
+        headers: Mapping[str, str] | None = None,
+        *,
+        frames: Iterator[bytes] | None = None,
+        step: Step | None = None,
+        fault: Fault | None = None,
+    ) -> None:
+        self.status = status
+        self.payload = payload
+        self.headers = {"content-type": "application/json"} | dict(headers or {})
+        self.frames = frames
+        self.step = step or Step()
+        self.fault = fault
+
+    def stream(self, server: LoopbackServer) -> Iterator[bytes]:
+        """The writes of the body, fault included. Ends with an empty one where the connection is to be dropped."""
+        frames = list(self.frames or ())
+        size = sum(map(len, frames))
+        fault = self.fault
+        at = size if fault is None else size // 2 if fault.after_bytes is None else min(fault.after_bytes, size)
+        sent = 0
+        for frame in frames:
+            if fault and fault.kind in ("cut", "stall") and sent + len(frame) > at:
+                yield from _cut(frame[: at - sent], server.chunk)
+                server.wait(fault.seconds if fault.kind == "stall" else 0)
+                yield b""
+                return
+            if fault and fault.kind in ("error", "garbage") and sent >= at:
+                yield self._nonsense(server, fault)
+                return
+            yield from _cut(frame, server.chunk)
+            sent += len(frame)
+            server.wait(self.step.pace_s)
+        if fault:
+            yield b"" if fault.kind in ("cut", "stall") else self._nonsense(server, fault)
+
+    def _nonsense(self, server: LoopbackServer, fault: Fault) -> bytes:
+        if fault.kind == "garbage":
+            return fault.message.encode() or b'data: {"type": "content_bl\xff\n\n'
+        return server.wire.error_frame(fault.status, fault.message or "Overloaded")
+
+
+def _cut(frame: bytes, chunk: str | int) -> Iterator[bytes]:
+    size = 1 if chunk == "byte" else len(frame) if isinstance(chunk, str) else chunk
+    return (frame[i : i + size] for i in range(0, len(frame), max(1, size)))
+
+
+def _o200k(text: str) -> int:
+    from ra.context.ranks import encoder  # 0.3 s, at the first request
+
+    return encoder.count(text)
+
+
+class _Http(ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def __init__(self, owner: LoopbackServer) -> None:
+        self.owner = owner
+        self._open: set[socket.socket] = set()
+        super().__init__(("127.0.0.1", 0), _Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        self._open.discard(request)
+        super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that hangs up is no error of the server's; anything else is told on stderr."""
+        import sys
+
+        if not isinstance(sys.exc_info()[1], OSError):
+            super().handle_error(request, client_address)
+
+    def hang_up(self) -> None:
+        self.server_close()
+        for connection in list(self._open):
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                continue  # already gone
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    server: _Http
+
+    def do_POST(self) -> None:
+        owner = self.server.owner
+        path = self.path.partition("?")[0]
+        size = int(self.headers.get("content-length") or 0)
+        if not owner.wire.is_call(path):
+            self._refuse(owner, 404, f"Not found: {path}")
+        elif size > MAX_BYTES:
+            self._refuse(owner, 413, "Request exceeds the maximum size")
+        else:
+            raw = self.rfile.read(size)
+            at = time.monotonic()
+            try:
+                body = msgspec.json.decode(raw, type=JsonObject)
+            except (msgspec.MsgspecError, RecursionError) as error:
+                self._refuse(owner, 400, f"The request body is not valid JSON: {error}")
+                return
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            self._send(owner, owner.answer(Received(self.path, headers, body, at)))
+
+    def do_GET(self) -> None:
+        self._refuse(self.server.owner, 404, f"Not found: {self.path}")
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Tests want to read their own output."""
+
+    def _refuse(self, owner: LoopbackServer, status: int, message: str) -> None:
+        self.close_connection = True  # the body may not have been read
+        self._send(owner, Answer(status, encode(owner.wire.refusal(status, message, {}))))
+
+    def _send(self, owner: LoopbackServer, answer: Answer) -> None:
+        owner.wait(answer.step.delay_s)
+        self.send_response(answer.status)
+        if answer.frames is None:
+            for name, value in (answer.headers | {"content-length": str(len(answer.payload))}).items():
+                self.send_header(name, value)
+            self.end_headers()
+            self.wfile.write(answer.payload)
+            return
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for write in answer.stream(owner):
+            if not write:
+                self.close_connection = True
+                return
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(write), write))
+        self.wfile.write(b"0\r\n\r\n")

@@ -1,0 +1,105 @@
+"""What does a provider's side of a dialect do? Check a request, refuse it in the provider's own words, or stream."""
+
+from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from ra.core.model import Usage
+from ra.core.value import JsonObject, encode
+from ra.providers.script import Step
+
+PIECE = 12
+"""Characters in one delta: about three tokens."""
+
+
+class Wire(Protocol):
+    """One module per dialect."""
+
+    BASE: str
+    """The path that belongs to a base URL."""
+
+    def is_call(self, path: str) -> bool:
+        """Whether a POST to this path asks for an answer."""
+        ...
+
+    def key(self, headers: Mapping[str, str]) -> str:
+        """The API key that came with a request; names of headers are in lower case."""
+        ...
+
+    def fault(self, body: JsonObject) -> str:
+        """What is wrong with this body, in the provider's own words; empty when nothing is."""
+        ...
+
+    def overflow(self, sent: int, window: int) -> tuple[JsonObject, str]:
+        """The kind and the text of the refusal of a request that is too large."""
+        ...
+
+    def refusal(self, status: int, message: str, kind: JsonObject) -> JsonObject:
+        """The body of an error answer."""
+        ...
+
+    def error_frame(self, status: int, message: str) -> bytes:
+        """An error inside a stream."""
+        ...
+
+    def turns(self, body: JsonObject) -> int:
+        """How many answers of a model the conversation holds."""
+        ...
+
+    def frames(self, step: Step, usage: Usage, *, model: str, number: int) -> Iterator[bytes]:
+        """The server-sent events of one answer."""
+        ...
+
+
+def wire(dialect: str) -> Wire:
+    return cast(Wire, import_module(f"{__name__}.{dialect.replace('-', '_')}"))
+
+
+class Wrong(Exception):
+    """Raised inside a check with the provider's words."""
+
+
+def told(check: Callable[[JsonObject], None], body: JsonObject) -> str:
+    """What a check says of a body. A body that is not even shaped like one is told apart, not crashed on."""
+    try:
+        check(body)
+    except Wrong as wrong:
+        return str(wrong)
+    except (KeyError, TypeError, AttributeError, IndexError) as error:
+        return f"Invalid request: {type(error).__name__}: {error}"
+    return ""
+
+
+def require(condition: object, words: str) -> None:
+    if not condition:
+        raise Wrong(words)
+
+
+def pieces(text: str) -> Iterator[str]:
+    return (text[i : i + PIECE] for i in range(0, len(text), PIECE))
+
+
+def frame(data: JsonObject, event: str = "") -> bytes:
+    name = f"event: {event}\n".encode() if event else b""
+    return name + b"data: " + encode(data) + b"\n\n"
+
+
+def call_id(given: str, number: int, index: int, prefix: str) -> str:
+    return given or f"{prefix}_{number}_{index}"
+
+
+def raw_arguments(args: JsonObject, raw: str | None) -> str:
+    return encode(args).decode() if raw is None else raw
+
+
+def countable(value: Any) -> Any:
+    """A body without what is not counted as text: pictures and files in base64."""
+    if isinstance(value, list):
+        return [countable(item) for item in value]
+    if isinstance(value, dict):
+        return {key: "" if _is_binary(key, item) else countable(item) for key, item in value.items()}
+    return value
+
+
+def _is_binary(key: str, item: object) -> bool:
+    return isinstance(item, str) and (item.startswith("data:") or (key in ("data", "file_data") and len(item) > 200))
