@@ -91,9 +91,11 @@ class PromptCache:
         kept = self._marked(marks, len(pieces))
         hit = self._hit(now, kept)
         until = now + self._rules.lifetime_s
-        ends = range(len(pieces)) if self._rules.kind == "automatic" else [*kept, hit - 1]
-        for end in ends:
-            if end >= 0 and self._sizes[end] >= self._rules.minimum:
+        for prefix in self._prefixes[:hit]:  # using a prefix is using every prefix of it
+            if prefix in self._expires:
+                self._expires[prefix] = until
+        for end in range(hit, len(pieces)) if self._rules.kind == "automatic" else kept:
+            if self._sizes[end] >= self._rules.minimum:
                 self._expires[self._prefixes[end]] = until
         return self._bill(hit, kept)
 

@@ -3,8 +3,7 @@ from decimal import Decimal
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.core.facts import Checkpointed, Fact, Said, Spent, TimelineEvent
-from ra.core.messages import ToolCall, result, say
+from ra.core.facts import Fact, Spent, TimelineEvent
 from ra.core.model import Usage
 from ra.costs.ledger import BYS, By, Spend, fold, total
 from ra.costs.prices import PriceRow, Prices
@@ -51,15 +50,13 @@ def test_since_leaves_out_what_is_older() -> None:
     ]
 
 
-def test_by_source_what_stands_first_was_read_and_what_stands_last_is_new() -> None:
-    call = spent(
-        Usage(input=100, output=10, cache_read=1000, cache_write=400), system=600, agents=400, conversation=500
-    )
-    assert fold([("a", timeline(call, call))], by="source", rows=rows) == [
-        Spend("conversation", 2, Usage(200, 0, 0, 800), Decimal("0.006")),
-        Spend("system", 2, Usage(0, 0, 1200, 0), Decimal("0.0006")),
-        Spend("answers", 2, Usage(output=20), Decimal("0.0005")),
-        Spend("agents", 2, Usage(0, 0, 800, 0), Decimal("0.0004")),
+def test_by_source_what_was_there_is_read_and_what_has_grown_is_written() -> None:
+    first = spent(Usage(cache_write=1000, output=10), system=600, conversation=400)
+    second = spent(Usage(cache_read=1000, cache_write=300, input=100), system=600, conversation=800)
+    assert fold([("a", timeline(first, second))], by="source", rows=rows) == [
+        Spend("conversation", 2, Usage(100, 0, 400, 700), Decimal("0.005075")),
+        Spend("system", 2, Usage(0, 0, 600, 600), Decimal("0.00405")),
+        Spend("answers", 1, Usage(output=10), Decimal("0.00025")),
     ]
 
 
@@ -71,20 +68,13 @@ def test_by_source_beyond_tier_2_every_part_pays_it() -> None:
     ]
 
 
-def test_by_tool_results_cost_in_every_request_until_they_are_hidden() -> None:
-    call = ToolCall("1", "Bash", {})
-    events = timeline(
-        Said(say("user", "go")),
-        Said(result(call, "x" * 4000)),
-        spent(Usage(1000), conversation=1000),
-        spent(Usage(1000), conversation=1000),
-        Checkpointed("truncate", "full", hidden=((2, 2),)),
-        spent(Usage(1000), conversation=1000),
-    )
-    by_tool = {spend.key: spend for spend in fold([("a", events)], by="tool", rows=rows)}
-    assert by_tool["Bash"].calls == 2
-    assert by_tool["Bash"].usage.input > 1900
-    assert total(by_tool.values()).dollars == Decimal("0.015")
+def test_by_tool_results_cost_in_every_request_that_carries_them() -> None:
+    parts = {"system": 500, "tool:Bash": 300, "conversation": 200}
+    call = Spent(OPUS, Usage(1000), "0.005", parts=parts)
+    assert fold([("a", timeline(call, call))], by="tool", rows=rows) == [
+        Spend("other input", 2, Usage(1400), Decimal("0.007")),
+        Spend("Bash", 2, Usage(600), Decimal("0.003")),
+    ]
 
 
 def test_a_call_without_a_price_is_counted_and_named() -> None:

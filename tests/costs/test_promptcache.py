@@ -131,7 +131,9 @@ def naive(rules: CacheRules, sent: Sequence[tuple[Sequence[Piece], float, Sequen
         last = sizes[ends[-1] + 1] if ends else 0
         written = max(0, last - read) if rules.writes and last >= rules.minimum else 0
         bills.append(Usage(sizes[-1] - read - written, 0, read, written))
-        keep = range(1, len(request) + 1) if rules.kind == "automatic" else [*(end + 1 for end in ends), hit]
+        used = [len(prefix) for prefix, _ in kept if prefix == list(request[: len(prefix)]) and len(prefix) <= hit]
+        fresh = range(hit + 1, len(request) + 1) if rules.kind == "automatic" else [end + 1 for end in ends]
+        keep = [*used, *fresh]
         kept += [(list(request[:end]), now + rules.lifetime_s) for end in keep if end and sizes[end] >= rules.minimum]
     return bills
 
