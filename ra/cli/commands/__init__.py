@@ -1,0 +1,66 @@
+"""Which command is it? Each lives in a module of its own, which holds a Typer app named `app`."""
+
+import argparse
+import importlib
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import typer
+
+from ra.cli import flags
+from ra.cli.output import Streams
+from ra.config.load import Resolved, resolve
+from ra.core.errors import UsageError
+
+# The modules are named after what they show; `context` would hide the package of that name.
+MODULES = {name: f"ra.cli.commands.{name}" for name in flags.COMMANDS} | {
+    "bench": "ra.bench.command",
+    "serve": "ra.cli.commands.serve",
+    "daemon": "ra.cli.commands.serve",
+}
+
+
+class Call:
+    """What every command has at hand: the flags that stood before it, the configuration, the streams."""
+
+    def __init__(self, before: argparse.Namespace, env: Mapping[str, str]) -> None:
+        self.args = before
+        self.env = env
+        self.streams = Streams(env, plain=before.plain)
+        self._resolved: Resolved | None = None
+
+    @property
+    def resolved(self) -> Resolved:
+        if self._resolved is None:
+            self._resolved = resolve(
+                cwd=Path.cwd(),
+                env=self.env,
+                config_file=Path(self.args.config) if self.args.config else None,
+                assignments=self.args.set,
+                flags=flags.settings(self.args),
+                agent=self.args.agent,
+            )
+        return self._resolved
+
+
+def run_command(before: Sequence[str], words: Sequence[str], *, program: str) -> int:
+    """Run `words` (a command and its arguments); `before` are flags of a run that stood in front."""
+    call = Call(flags.parse(before, program), os.environ)
+    name = words[0]
+    app: typer.Typer = importlib.import_module(MODULES[name]).app
+    command = typer.main.get_command(app)
+    try:
+        code = command.main(
+            args=[flags.clean(word) for word in words[1:]],
+            prog_name=f"{program} {name}",
+            standalone_mode=False,
+            obj=call,
+        )
+    except typer.TyperException as error:
+        if not error.message:  # Typer has shown the help
+            return 2
+        raise UsageError(f"{error.format_message().rstrip('.')}; see {program} {name} --help.") from error
+    except typer.Abort:
+        return 130
+    return code if isinstance(code, int) else 0

@@ -1,0 +1,5 @@
+"""`python -m ra` is `ra`."""
+
+from ra.cli.main import main
+
+main()

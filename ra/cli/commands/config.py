@@ -1,0 +1,58 @@
+"""`ra config`: what is in force, is it right, and where to begin?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ra.cli.commands import Call
+from ra.config import paths, reference
+from ra.config.show import shown
+from ra.core.errors import UserError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Show, check or start a configuration file.")
+
+
+@app.command()
+def show(ctx: typer.Context) -> None:
+    """The resolved configuration, each value with its origin."""
+    call: Call = ctx.obj
+    call.streams.out(shown(call.resolved))
+
+
+@app.command()
+def check(ctx: typer.Context) -> None:
+    """Is every file right? Exit 2 with file, line and key if not."""
+    call: Call = ctx.obj
+    files = "\n".join(str(path) for path in call.resolved.files) or "no configuration files; the defaults hold"
+    call.streams.out(f"{files}\n")
+
+
+@app.command()
+def path(ctx: typer.Context) -> None:
+    """Where your own configuration file is, and where data is kept."""
+    call: Call = ctx.obj
+    call.streams.out(f"{paths.user_file(call.env)}\n{call.resolved.data_dir}\n")
+
+
+@app.command()
+def init(
+    ctx: typer.Context,
+    user: Annotated[bool, typer.Option("--user", help="your own file instead of the project's")] = False,
+) -> None:
+    """Write a commented ra.yaml with every key and its default."""
+    call: Call = ctx.obj
+    target = paths.user_file(call.env) if user else Path.cwd() / paths.FILE_NAME
+    commented = "".join(
+        line if line.startswith("#") or not line.strip() else f"# {line}"
+        for line in reference.example().splitlines(keepends=True)
+    )
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("x", encoding="utf-8") as file:
+            file.write(commented)
+    except FileExistsError as error:
+        raise UserError(f"{target} exists already; `ra config show` shows what is in force.") from error
+    except OSError as error:
+        raise UserError(f"{target} cannot be written: {error.strerror}.") from error
+    call.streams.err(f"Written: {target}. Uncomment what you change.\n")

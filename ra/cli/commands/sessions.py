@@ -1,0 +1,142 @@
+"""`ra sessions`: what was talked about, and how to take it along, copy it or get rid of it?"""
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from ra.app import open_store
+from ra.cli import table
+from ra.cli.commands import Call
+from ra.cli.safe import visible
+from ra.core.errors import UsageError, UserError
+from ra.timeline import export, readers
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Sessions: list, show, export, import, prune, rm, fork."
+)
+
+Id = Annotated[str, typer.Argument(metavar="ID", help="a session, or the beginning of its id")]
+Json = Annotated[bool, typer.Option("--json", help="as JSON")]
+
+
+@app.command("list")
+def list_sessions(
+    ctx: typer.Context,
+    everywhere: Annotated[bool, typer.Option("--all", "-a", help="of all projects")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="at most so many")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Sessions of this project, latest first."""
+    call: Call = ctx.obj
+    found = open_store(call.resolved).sessions(None if everywhere else str(call.resolved.root), limit)
+    if as_json:
+        call.streams.out(msgspec.json.encode(found).decode() + "\n")
+        return
+    if not found:
+        call.streams.err('No sessions yet. Start one with: ra "your question"\n')
+        return
+    now = time.time()
+    rows = [
+        [s.id, table.age(now - s.updated), str(s.events), s.model, table.money(s.dollars), s.title or "–"]
+        for s in found
+    ]
+    table.show(call.streams, ["id", "age", "events", "model", "cost", "title"], rows, right=(2, 4))
+
+
+@app.command()
+def show(ctx: typer.Context, session: Id, as_json: Json = False) -> None:
+    """The whole conversation, as Markdown or as JSON lines."""
+    call: Call = ctx.obj
+    timeline = open_store(call.resolved).open(session, write=False)
+    text = export.to_jsonl(timeline) if as_json else export.to_markdown(timeline)
+    call.streams.out(visible(text) if call.streams.out_tty else text)
+
+
+@app.command("export")
+def export_session(
+    ctx: typer.Context,
+    session: Id,
+    to: Annotated[Path | None, typer.Option("--to", "-o", help="a file; .md writes Markdown")] = None,
+) -> None:
+    """Write a session as JSON lines, whole, so that `import` gives the same session again."""
+    call: Call = ctx.obj
+    timeline = open_store(call.resolved).open(session, write=False)
+    text = export.to_markdown(timeline) if to and to.suffix == ".md" else export.to_jsonl(timeline)
+    if to is None:
+        call.streams.out(text)
+        return
+    try:
+        to.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise UserError(f"{to} cannot be written: {error.strerror}.") from error
+    call.streams.err(f"Written to {to}.\n")
+
+
+@app.command("import")
+def import_sessions(
+    ctx: typer.Context,
+    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="ra, Claude Code, Codex or pi transcripts")],
+) -> None:
+    """Take over recorded sessions; go on with one by `ra --resume ID`."""
+    call: Call = ctx.obj
+    store = open_store(call.resolved)
+    imported = 0
+    for file in files:
+        for transcript in readers.read(file):
+            for skipped in transcript.skipped:
+                call.streams.err(f"ra: {file}: {visible(skipped)}\n")
+            if transcript.events:
+                session = store.adopt(str(call.resolved.root), transcript.events)
+                call.streams.out(f"{session}\t{transcript.name}\n")
+                imported += 1
+    if not imported:
+        raise UserError("Nothing could be imported.")
+
+
+@app.command()
+def prune(
+    ctx: typer.Context,
+    older: Annotated[str, typer.Option("--older", help="such as 30d or 12h")] = "",
+    keep: Annotated[int | None, typer.Option("--keep", min=0, help="all but the newest so many")] = None,
+    everywhere: Annotated[bool, typer.Option("--all", "-a", help="of all projects")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+) -> None:
+    """Delete old sessions of this project."""
+    call: Call = ctx.obj
+    seconds = span(older) if older else None
+    if not yes and not typer.confirm("Delete them for good?", err=True):
+        raise typer.Exit(1)
+    project = None if everywhere else str(call.resolved.root)
+    gone = open_store(call.resolved).prune(older_than_s=seconds, keep=keep, project=project)
+    call.streams.err(f"{len(gone)} sessions deleted.\n")
+
+
+@app.command()
+def rm(ctx: typer.Context, session: Id) -> None:
+    """Delete one session for good."""
+    call: Call = ctx.obj
+    open_store(call.resolved).delete(session)
+    call.streams.err("Deleted.\n")
+
+
+@app.command()
+def fork(
+    ctx: typer.Context,
+    session: Id,
+    at: Annotated[int | None, typer.Option("--at", min=0, help="only up to this position")] = None,
+) -> None:
+    """Copy a session, to go on from there in another direction."""
+    call: Call = ctx.obj
+    call.streams.out(open_store(call.resolved).fork(session, at) + "\n")
+
+
+def span(text: str) -> float:
+    """`7d`, `12h`, `30m` or `90s` in seconds."""
+    units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+    number, unit = text[:-1], text[-1:]
+    if unit not in units or not number.replace(".", "", 1).isdigit():
+        raise UsageError(f"{text!r} is no span of time; write 7d, 12h, 30m or 90s.")
+    return float(number) * units[unit]
