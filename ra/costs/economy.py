@@ -1,0 +1,152 @@
+"""Is it worth rewriting the window now? Compaction as a priced decision: `auto`.
+
+Carrying text that could be cut costs a cache read in every request: that is the rent. Cutting it means that what
+stands behind the cut is written to the cache anew: that is the price. Nobody knows how long a session will last, so
+the rule is that of the skier who does not know how often he will ski: rent until the rent paid equals the price, then
+buy. He never pays more than twice what one who knew would pay, and no rule without foresight does better.
+
+Two things bend it. Some cuts are free: when the cache is cold, when the request would cross into a dearer tier, or
+where the provider gives no discount for reading, the request with the cut costs no more than the one without. And
+twice is too much for a session that ends tomorrow: all cuts together may never cost more than a small share of what
+the session has cost, beyond what earlier cuts have saved.
+"""
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from ra.core.facts import Checkpointed, Configured, Rotated, Spent, TimelineEvent
+from ra.core.model import Usage
+from ra.costs.prices import PriceRow
+from ra.costs.promptcache import CacheRules
+
+MILLION = 1_000_000
+AT_RISK = 0.04  # of what the session has cost may be lost on cuts that the session was too short to repay
+SHRINK = 0.90  # a cut leaves at most so much of the request, or it does not happen
+RECENT = 12_000  # tokens of the newest groups that stay word for word
+INDEX = 9_000  # tokens of the index that stands in for the rest
+
+Reason = Literal["", "free now", "rent paid"]
+
+
+class Cuttable(NamedTuple):
+    """A request in tokens: before the zone that can be cut, in it, behind it, and what would stand in for it."""
+
+    before: int
+    zone: int
+    behind: int
+    stand_in: int
+
+    @property
+    def total(self) -> int:
+        return self.before + self.zone + self.behind
+
+    @property
+    def after(self) -> int:
+        return self.before + self.stand_in + self.behind
+
+
+class Economy:
+    """A fold over the facts of one session; what it answers follows from them, so that a replay decides as the run did.
+
+    `row` names the prices of a model, `rules` how its provider caches.
+    """
+
+    def __init__(self, row: Callable[[str], PriceRow | None], rules: Callable[[str], CacheRules]) -> None:
+        self._row = row
+        self._rules = rules
+        self._model = ""
+        self._now = 0.0
+        self._sent: float | None = None  # when the last request went out
+        self._last = 0  # its total input
+        self._carried: list[int] = []  # total inputs since the last cut
+        self._hidden = 0  # tokens that cuts keep out of every request
+        self._cut: Checkpointed | None = None  # the next bill shows what it cost
+        self._spent = 0.0
+        self._saved = 0.0  # by cuts, less what they cost
+
+    def observe(self, event: TimelineEvent) -> None:
+        self._now = event.time
+        match event.fact:
+            case Spent(purpose="turn") as spent:
+                self._bill(event.time, spent)
+            case Spent() as spent:
+                self._spent += _dollars(spent, self._row(spent.model))
+            case Checkpointed() as checkpoint:
+                self._cut = checkpoint
+                self._carried = []
+                self._hidden += max(0, checkpoint.before - checkpoint.after)
+            case Rotated():
+                self._carried, self._hidden, self._cut = [], 0, None
+            case Configured(model=model):
+                self._model = model
+            case _:
+                pass
+
+    def sizes(self, window: int | None) -> tuple[int, int]:
+        """What a cut leaves, in tokens: of the newest groups word for word, and of an index of the rest.
+
+        Prices do not depend on the window: a share of it is taken only where it is small.
+        """
+        return (RECENT, INDEX) if window is None else (min(RECENT, window // 5), min(INDEX, window // 12))
+
+    def wants(self, *, before: int, zone: int, behind: int, stand_in: int) -> Reason:
+        """Why the next request should be cut before it is sent; "" when it should not.
+
+        In tokens: what comes before the zone that can be cut, the zone, what comes behind it, and its stand-in.
+        """
+        request = Cuttable(before, zone, behind, stand_in)
+        row = self._row(self._model)
+        if row is None or request.zone <= 0 or request.after > SHRINK * request.total:
+            return ""
+        price = self._price_of(row, request)
+        if price is None:
+            return ""
+        if price <= 0:
+            return "free now"
+        least = _reading(row, request.after)
+        rent = sum(_reading(row, total) - least for total in self._carried if total > request.after)
+        allowed = self._saved + AT_RISK * self._spent
+        return "rent paid" if rent >= price and price <= allowed else ""
+
+    def _price_of(self, row: PriceRow, request: Cuttable) -> float | None:
+        """What the cut adds to the next bill, below zero when it takes away; None where nothing costs anything."""
+        rules = self._rules(self._model)
+        warm = rules.kind != "none" and self._sent is not None and self._now - self._sent <= rules.lifetime_s
+        cached = min(request.total, self._last) if warm else 0
+        keeping = _input(row, rules, read=cached, new=request.total - cached)
+        head = min(cached, request.before)
+        cutting = _input(row, rules, read=head, new=request.after - head)
+        return cutting - keeping if keeping else None
+
+    def _bill(self, time: float, spent: Spent) -> None:
+        row = self._row(spent.model)
+        usage = spent.usage
+        self._spent += _dollars(spent, row)
+        if row is not None and self._hidden:
+            rates = row.at(usage.total_input)
+            self._saved += float(row.at(usage.total_input + self._hidden).cache_read) * self._hidden / MILLION
+            if self._cut is not None:
+                grown = max(0, self._cut.before - self._last)
+                rewritten = max(0, usage.cache_write + usage.input - grown)
+                write = rates.cache_write if usage.cache_write else rates.input
+                self._saved -= rewritten * float(write - rates.cache_read) / MILLION
+        self._cut = None
+        self._model = spent.model
+        self._sent = time - spent.seconds
+        self._last = usage.total_input
+        self._carried.append(usage.total_input)
+
+
+def _dollars(spent: Spent, row: PriceRow | None) -> float:
+    if spent.dollars:
+        return float(spent.dollars)
+    return float(row.price(spent.usage)) if row else 0.0
+
+
+def _reading(row: PriceRow, total: int) -> float:
+    return float(row.at(total).cache_read) * total / MILLION
+
+
+def _input(row: PriceRow, rules: CacheRules, *, read: int, new: int) -> float:
+    usage = Usage(cache_read=read, cache_write=new) if rules.writes else Usage(input=new, cache_read=read)
+    return float(row.price(usage))
