@@ -1,6 +1,6 @@
 """How is a model on a server called? A dialect over a transport, tried again where that helps."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from ra.core.errors import BadStream, Unavailable
@@ -26,7 +26,7 @@ class WireProvider:
         self._info = info
         self._retries = retries or retry.Retries()
 
-    def stream(self, request: Request) -> AsyncIterator[Streamed]:
+    def stream(self, request: Request) -> AsyncGenerator[Streamed, None]:
         return retry.stream(lambda: self._attempt(request), self._retries)
 
     async def close(self) -> None:

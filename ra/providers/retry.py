@@ -4,7 +4,7 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 
 from ra.core.errors import BadStream, Unavailable
@@ -46,7 +46,7 @@ class Retries:
         return _FIRST_WAIT_S * _GROWTH ** (failed - 1) * (0.75 + 0.5 * self.chance())
 
 
-async def stream(attempt: Attempt, retries: Retries) -> AsyncIterator[Streamed]:
+async def stream(attempt: Attempt, retries: Retries) -> AsyncGenerator[Streamed, None]:
     """One answer, from as many attempts as it takes. Raises the last attempt's error.
 
     Text that was shown is not said again: a new attempt is silent while it repeats it, and starts over, with a word,

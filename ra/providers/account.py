@@ -1,0 +1,175 @@
+"""Where does a provider live, and with which key? Read from user configuration and the vendors' usual variables."""
+
+from collections.abc import Mapping
+from typing import Literal
+from urllib.parse import urlsplit
+
+from ra.core.errors import UserError
+from ra.core.value import Value
+from ra.providers.errors import KEY_VARIABLES
+from ra.providers.settings import ProviderName, ProviderSettings
+
+Platform = Literal["plain", "bedrock", "vertex", "foundry", "azure"]
+Env = Mapping[str, str]
+
+
+class Account(Value, frozen=True):
+    """How to reach a model. On a `platform` other than plain, the vendor's client brings what is missing here."""
+
+    provider: ProviderName
+    platform: Platform = "plain"
+    base_url: str = ""
+    api_key: str = ""
+    auth_token: str = ""  # a bearer token in place of a key
+    headers: dict[str, str] = {}
+    timeout_s: float = 600
+
+
+def has_key(provider: ProviderName, settings: ProviderSettings, env: Env) -> bool:
+    """Whether the user has put anything there that gives access to this provider."""
+    key = settings.api_key or _key(provider, env) or _token(provider, env)
+    return bool(key) or _platform(provider, settings, env) != "plain"
+
+
+def account(provider: ProviderName, settings: ProviderSettings, env: Env) -> Account:
+    """The account that configuration and environment describe. Raises UserError when a key is missing or malformed."""
+    platform = _platform(provider, settings, env)
+    key = settings.api_key or (_key(provider, env) if platform == "plain" else _platform_key(platform, env))
+    token = "" if key else _token(provider, env)
+    given_url = settings.base_url or _base_url(provider, platform, env)
+    if platform == "plain" and not (key or token or given_url):
+        raise UserError(
+            f"No key for {provider}: set {KEY_VARIABLES[provider]}, "
+            f"or app.providers.{provider}.apiKey in your user configuration."
+        )
+    return Account(
+        provider,
+        platform,
+        _tidy(provider, given_url or _HOMES[provider]) if platform == "plain" else given_url,
+        _clean(key, provider),
+        _clean(token, provider),
+        _headers(provider, env) | {name.lower(): value for name, value in settings.headers.items()},
+        settings.timeout,
+    )
+
+
+_HOMES: dict[str, str] = {
+    "anthropic": "https://api.anthropic.com",
+    "openai": "https://api.openai.com/v1",
+    "openai-chat": "https://api.openai.com/v1",
+    "google": "https://generativelanguage.googleapis.com",
+}
+
+
+_PLAIN = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
+
+
+def _key(provider: ProviderName, env: Env) -> str:
+    match provider:
+        case "anthropic":
+            return _get(env, "ANTHROPIC_API_KEY")
+        case "openai" | "openai-chat":
+            return _get(env, "OPENAI_API_KEY")
+        case "google":  # the order of Google's own client
+            return _get(env, "GOOGLE_API_KEY", "GEMINI_API_KEY")
+    return ""
+
+
+def _token(provider: ProviderName, env: Env) -> str:
+    return _get(env, "ANTHROPIC_AUTH_TOKEN") if provider == "anthropic" else ""
+
+
+def _platform(provider: ProviderName, settings: ProviderSettings, env: Env) -> Platform:
+    """A plain key wins; else a host or a variable that only one platform has."""
+    host = (urlsplit(settings.base_url or "").hostname or "").lower()
+    if provider == "anthropic":
+        if host.startswith("bedrock-runtime."):
+            return "bedrock"
+        if host.endswith("aiplatform.googleapis.com"):
+            return "vertex"
+        if settings.api_key or settings.base_url or _get(env, *_PLAIN):
+            return "plain"
+        if _get(env, "ANTHROPIC_BEDROCK_BASE_URL", "AWS_BEARER_TOKEN_BEDROCK"):
+            return "bedrock"
+        if _get(env, "ANTHROPIC_VERTEX_PROJECT_ID", "ANTHROPIC_VERTEX_BASE_URL"):
+            return "vertex"
+        if _get(env, "ANTHROPIC_FOUNDRY_API_KEY", "ANTHROPIC_FOUNDRY_RESOURCE", "ANTHROPIC_FOUNDRY_BASE_URL"):
+            return "foundry"
+    elif provider in ("openai", "openai-chat"):
+        path = urlsplit(settings.base_url or "").path
+        if host.endswith(".openai.azure.com") and not path.rstrip("/").endswith("/v1"):
+            return "azure"
+        plain = settings.api_key or settings.base_url or _get(env, "OPENAI_API_KEY", "OPENAI_BASE_URL")
+        if not plain and _get(env, "AZURE_OPENAI_ENDPOINT"):
+            return "azure"
+    elif provider == "google":
+        switch = _get(env, "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_ENTERPRISE").lower()
+        if switch in ("1", "true") or host.endswith("aiplatform.googleapis.com"):
+            return "vertex"
+    return "plain"
+
+
+def _platform_key(platform: Platform, env: Env) -> str:
+    names = {
+        "bedrock": "AWS_BEARER_TOKEN_BEDROCK",
+        "foundry": "ANTHROPIC_FOUNDRY_API_KEY",
+        "azure": "AZURE_OPENAI_API_KEY",
+    }
+    # With a token of Entra ID the key must stay away: Azure's client takes one of the two.
+    if platform == "azure" and _get(env, "AZURE_OPENAI_AD_TOKEN"):
+        return ""
+    return _get(env, names.get(platform, ""))
+
+
+def _base_url(provider: ProviderName, platform: Platform, env: Env) -> str:
+    names = {
+        ("anthropic", "plain"): "ANTHROPIC_BASE_URL",
+        ("anthropic", "bedrock"): "ANTHROPIC_BEDROCK_BASE_URL",
+        ("anthropic", "vertex"): "ANTHROPIC_VERTEX_BASE_URL",
+        ("anthropic", "foundry"): "ANTHROPIC_FOUNDRY_BASE_URL",
+        ("openai", "plain"): "OPENAI_BASE_URL",
+        ("openai-chat", "plain"): "OPENAI_BASE_URL",
+        ("openai", "azure"): "AZURE_OPENAI_ENDPOINT",
+        ("openai-chat", "azure"): "AZURE_OPENAI_ENDPOINT",
+        ("google", "plain"): "GOOGLE_GEMINI_BASE_URL",
+        ("google", "vertex"): "GOOGLE_VERTEX_BASE_URL",
+    }
+    return _get(env, names.get((provider, platform), ""))
+
+
+def _tidy(provider: ProviderName, url: str) -> str:
+    """The base URL as the vendor's own client wants it, so that both transports reach the same place."""
+    url = url.strip().rstrip("/")
+    if provider in ("openai", "openai-chat"):
+        return url if urlsplit(url).path else url + "/v1"
+    return url.removesuffix("/v1" if provider == "anthropic" else "/v1beta")
+
+
+def _headers(provider: ProviderName, env: Env) -> dict[str, str]:
+    """What the vendors' clients send along when their variables are set."""
+    prefix = "ANTHROPIC" if provider == "anthropic" else "OPENAI" if provider in ("openai", "openai-chat") else ""
+    made: dict[str, str] = {}
+    for line in _get(env, f"{prefix}_CUSTOM_HEADERS").splitlines() if prefix else ():
+        name, colon, value = line.partition(":")
+        if colon and name.strip():
+            made[name.strip().lower()] = value.strip()
+    if prefix == "OPENAI":
+        for header, variable in (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPENAI_PROJECT_ID")):
+            if value := _get(env, variable):
+                made[header] = value
+    return made
+
+
+def _clean(key: str, provider: ProviderName) -> str:
+    """A key as it may stand in a header. The key itself is never shown."""
+    key = key.strip()
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise UserError(
+            f"The key for {provider} holds characters that no key has (blanks, line ends, or other than ASCII); "
+            f"copy it anew into {KEY_VARIABLES[provider]}."
+        )
+    return key
+
+
+def _get(env: Env, *names: str) -> str:
+    return next((value for name in names if (value := env.get(name, "").strip())), "")

