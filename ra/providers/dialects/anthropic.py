@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from ra.core.events import CallDelta, Delta, TextDelta, ThinkingDelta
-from ra.core.messages import Content, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from ra.core.messages import Block, Content, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
 from ra.core.value import JsonObject, encode
 from ra.providers.dialects import blocks
@@ -16,6 +16,7 @@ from ra.providers.settings import ProviderName
 name: ProviderName = "anthropic"
 
 MOST_MARKS = 4
+THOUGHTS = ("thinking", "redacted_thinking")
 UNSHOWN = "thinking"
 """The id of a thinking block that came without its text, to tell it from a redacted one, which is another type."""
 
@@ -42,13 +43,17 @@ def headers(api_key: str) -> dict[str, str]:
 
 
 def body(request: Request, info: ModelInfo) -> JsonObject:
-    messages, places = _messages(request)
-    system, section_places = _system(request)
+    turns, places = blocks.turns(request, lambda message: _made(message, request), is_result=_is_result)
+    messages = [{"role": role, "content": content} for role, content in turns]
+    system: list[JsonObject] = []
+    for i, section in blocks.system_sections(request):
+        system.append({"type": "text", "text": section.content})
+        places["section", i] = system[-1:]
     tools: list[JsonObject] = [
         {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
         for tool in sorted(request.tools, key=lambda tool: tool.name)
     ]
-    _mark(request, tools, section_places | places)
+    _mark(request, tools, places)
     limit, budget = blocks.room(request, info)
     made: JsonObject = {"model": request.model, "max_tokens": limit, "stream": True}
     if system:
@@ -70,56 +75,21 @@ def reader(model: str) -> "AnthropicReader":
     return AnthropicReader(model)
 
 
-Place = tuple[str, int]
-Places = dict[Place, JsonObject]
-"""Which block ends a section or message, and so may carry its cache mark."""
+def _is_result(block: JsonObject) -> bool:
+    return bool(block["type"] == "tool_result")
 
 
-def _system(request: Request) -> tuple[list[JsonObject], Places]:
-    made: list[JsonObject] = []
-    places: Places = {}
-    for i, section in blocks.system_sections(request):
-        made.append({"type": "text", "text": section.content})
-        places["section", i] = made[-1]
-    return made, places
+def _made(message: Message, request: Request) -> list[JsonObject]:
+    return [block for block in map(_block, _content(message, request)) if block is not None]
 
 
-def _messages(request: Request) -> tuple[list[JsonObject], Places]:
-    """Alternating turns. Tool results stand first in theirs, as the API demands."""
-    turns: list[JsonObject] = []
-    places: Places = {}
-    for place, message in blocks.conversation(request):
-        made = [block for block in map(_block, _content(message, request)) if block is not None]
-        if not made:
-            continue
-        role = "assistant" if message.role == "assistant" else "user"
-        if not turns and role == "assistant":
-            turns.append({"role": "user", "content": [{"type": "text", "text": blocks.FIRST}]})
-        if not turns or turns[-1]["role"] != role:
-            turns.append({"role": role, "content": []})
-        _add(turns[-1]["content"], made)
-        if carriers := [block for block in made if block["type"] not in ("thinking", "redacted_thinking")]:
-            places[place] = carriers[-1]
-    return turns, places
-
-
-def _add(content: list[JsonObject], made: list[JsonObject]) -> None:
-    results = sum(block["type"] == "tool_result" for block in content)
-    for block in made:
-        if block["type"] == "tool_result":
-            content.insert(results, block)
-            results += 1
-        else:
-            content.append(block)
-
-
-def _content(message: Message, request: Request) -> tuple[object, ...]:
+def _content(message: Message, request: Request) -> tuple[Block, ...]:
     if message.role == "system":
         return (Text(blocks.labelled(message)),) if message.text.strip() else ()
     return blocks.replayed(message, request)
 
 
-def _block(block: object) -> JsonObject | None:
+def _block(block: Block) -> JsonObject | None:
     match block:
         case Text() | Image() | Document():
             return _plain(block)
@@ -135,7 +105,6 @@ def _block(block: object) -> JsonObject | None:
             content = [made for part in block.content if (made := _plain(part)) is not None]
             made = {"type": "tool_result", "tool_use_id": _id(block.call_id), "content": content}
             return made | {"is_error": True} if block.is_error else made
-    raise AssertionError(block)
 
 
 def _plain(block: Content) -> JsonObject | None:
@@ -158,14 +127,14 @@ def _id(call_id: str) -> str:
     return _ID.sub("_", call_id) or "_"
 
 
-def _mark(request: Request, tools: list[JsonObject], places: Places) -> None:
+def _mark(request: Request, tools: list[JsonObject], places: dict[blocks.Place, list[JsonObject]]) -> None:
     """Cache marks. An index that has nothing to carry one passes it on to what stands before it."""
     marked: list[JsonObject] = [tools[-1]] if request.marks.tools and tools else []
     for kind, indexes in (("section", request.marks.sections), ("message", request.marks.messages)):
         for wanted in sorted(set(indexes)):
-            found = [i for made, i in places if made == kind and i <= wanted]
-            if found:
-                marked.append(places[kind, max(found)])
+            before = [made for (made_of, i), made in sorted(places.items()) if made_of == kind and i <= wanted]
+            carriers = [block for made in before for block in made if block["type"] not in THOUGHTS]
+            marked += carriers[-1:]
     unique = list({id(block): block for block in marked}.values())
     for block in unique[-MOST_MARKS:]:  # the deepest: each of them covers those that were left out
         block["cache_control"] = {"type": "ephemeral"}
@@ -175,7 +144,7 @@ def _thoughtless_loop(messages: list[JsonObject]) -> bool:
     """In a tool loop whose last turn has no thinking (another model began it), the API refuses a thinking budget."""
     if len(messages) < 2 or not any(block["type"] == "tool_result" for block in messages[-1]["content"]):
         return False
-    return messages[-2]["content"][0]["type"] not in ("thinking", "redacted_thinking")
+    return messages[-2]["content"][0]["type"] not in THOUGHTS
 
 
 class AnthropicReader:

@@ -1,14 +1,18 @@
 """What do all dialects do alike when a request becomes a body?"""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Literal
 
 from ra.core.messages import Block, Content, Document, Image, Message, Role, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import ModelInfo, Request, Section
 from ra.core.value import JsonObject, encode
 
 MINIMUM_BUDGET = 1024  # the least that Anthropic accepts
-FIRST = "(The conversation so far begins with the assistant.)"
+FIRST = "(The conversation begins with the assistant.)"
+
+Place = tuple[Literal["section", "message"], int]
+Speaker = Literal["user", "assistant"]
 
 
 def system_sections(request: Request) -> list[tuple[int, Section]]:
@@ -20,7 +24,7 @@ def system_text(request: Request) -> str:
     return "\n\n".join(section.content for _, section in system_sections(request))
 
 
-def conversation(request: Request) -> Iterator[tuple[tuple[str, int], Message]]:
+def conversation(request: Request) -> Iterator[tuple[Place, Message]]:
     """Sections that speak in another role, then the messages, each with where it came from (for cache marks)."""
     for i, section in enumerate(request.sections):
         if section.role != "system":
@@ -28,6 +32,31 @@ def conversation(request: Request) -> Iterator[tuple[tuple[str, int], Message]]:
             yield ("section", i), Message(role, (Text(section.content),), name=section.name)
     for i, message in enumerate(request.messages):
         yield ("message", i), message
+
+
+def turns(
+    request: Request, make: Callable[[Message], list[JsonObject]], *, is_result: Callable[[JsonObject], bool]
+) -> tuple[list[tuple[Speaker, list[JsonObject]]], dict[Place, list[JsonObject]]]:
+    """The conversation as turns that alternate and begin with the user, each with its tool results in front.
+
+    Also what each section or message became.
+    """
+    found: list[tuple[Speaker, list[JsonObject]]] = []
+    places: dict[Place, list[JsonObject]] = {}
+    for place, message in conversation(request):
+        made = make(message)
+        if not made:
+            continue
+        places[place] = made
+        speaker: Speaker = "assistant" if message.role == "assistant" else "user"
+        if not found and speaker == "assistant":
+            found.append(("user", make(Message("user", (Text(FIRST),)))))
+        if not found or found[-1][0] != speaker:
+            found.append((speaker, []))
+        content = found[-1][1]
+        content.extend(made)
+        content.sort(key=lambda block: not is_result(block))  # stable: results first, all else as it stood
+    return found, places
 
 
 def replayed(message: Message, request: Request) -> tuple[Block, ...]:

@@ -1,5 +1,6 @@
 """What has the model said so far? Blocks that grow with every event, whatever the dialect."""
 
+from secrets import token_hex
 from typing import Literal
 
 from ra.core.errors import BadStream
@@ -7,6 +8,7 @@ from ra.core.messages import Block, Message, Text, Thinking, ToolCall
 from ra.core.model import Reply, Stop, Usage
 from ra.providers.dialects.fields import arguments
 
+OUR_ID = "ra_"
 UNSEEN = "…"
 """Stands for the arguments of a call that broke off before its first character."""
 
@@ -61,6 +63,11 @@ class Draft:
             raise BadStream(f"The provider's answer adds {kind} to a block of {piece.kind}.")
         return piece
 
+    def close(self) -> None:
+        """Nothing more comes for what was opened so far."""
+        for piece in self.pieces.values():
+            piece.whole = True
+
     def message(self, *, cut: bool) -> Message:
         last = next(reversed(self.pieces.values()), None)
         blocks = (piece.block(cut=cut and (piece is last or not piece.whole)) for piece in self.pieces.values())
@@ -74,3 +81,8 @@ class Draft:
         if stop in ("end", "tools"):  # servers disagree on what to call the end of an answer that calls tools
             stop = "tools" if message.calls else "end"
         return Reply(message, self.usage, stop)
+
+
+def new_id() -> str:
+    """An id for a call that came without one. Its prefix says that the provider does not know it."""
+    return OUR_ID + token_hex(8)

@@ -1,0 +1,221 @@
+"""How does one speak with OpenAI's Responses API? Nothing is stored there: sealed reasoning is replayed from here."""
+
+from collections.abc import Iterator
+
+from ra.core.events import CallDelta, Delta, TextDelta, ThinkingDelta
+from ra.core.messages import Content, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from ra.core.model import ModelInfo, Reply, Request, Usage
+from ra.core.value import JsonObject
+from ra.providers.dialects import blocks
+from ra.providers.dialects.draft import Draft, Piece
+from ra.providers.dialects.fields import child, children, number, text
+from ra.providers.errors import failure
+from ra.providers.settings import ProviderName
+
+name: ProviderName = "openai"
+
+
+def path(request: Request) -> str:
+    return "/v1/responses"
+
+
+def headers(api_key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+def body(request: Request, info: ModelInfo) -> JsonObject:
+    limit, _ = blocks.room(request, info)
+    made: JsonObject = {"model": request.model, "store": False, "stream": True}
+    if words := blocks.system_text(request):
+        made["instructions"] = words
+    if request.tools:
+        made["tools"] = [
+            {
+                "type": "function",
+                "name": tool.name,
+                "description": tool.description,
+                "parameters": tool.schema,
+                "strict": False,
+            }
+            for tool in sorted(request.tools, key=lambda tool: tool.name)
+        ]
+    made["input"] = [item for _, message in blocks.conversation(request) for item in _items(message, request)]
+    made["max_output_tokens"] = max(16, limit)  # the least that it accepts
+    if info.thinking != "none":
+        made["include"] = ["reasoning.encrypted_content"]
+        if request.effort.level != "off":
+            made["reasoning"] = {"effort": request.effort.level, "summary": "auto"}
+    if request.cache_key:
+        made["prompt_cache_key"] = request.cache_key
+    return made
+
+
+def reader(model: str) -> "ResponsesReader":
+    return ResponsesReader(model)
+
+
+def _items(message: Message, request: Request) -> Iterator[JsonObject]:
+    match message.role:
+        case "system" if message.text.strip():
+            yield {"type": "message", "role": "developer", "content": [{"type": "input_text", "text": message.text}]}
+        case "user":
+            if parts := _parts(message.blocks):
+                yield {"type": "message", "role": "user", "content": parts}
+        case "assistant":
+            yield from _answer(message, request)
+        case "tool":
+            for result in (block for block in message.blocks if isinstance(block, ToolResult)):
+                shown = bool(blocks.attachments(result))
+                output = _parts(result.content) if shown else blocks.result_text(result)
+                yield {"type": "function_call_output", "call_id": result.call_id, "output": output}
+
+
+def _answer(message: Message, request: Request) -> Iterator[JsonObject]:
+    waiting: list[JsonObject] = []  # reasoning is refused unless something that it led to follows
+    for block in blocks.replayed(message, request):
+        item = _item(block)
+        if item is None:
+            continue
+        if item["type"] == "reasoning":
+            waiting.append(item)
+        else:
+            yield from waiting
+            waiting = []
+            yield item
+
+
+def _item(block: object) -> JsonObject | None:
+    match block:
+        case Text(text=words) if words:
+            phase = {"phase": block.signature} if block.signature in PHASES else {}
+            content = [{"type": "output_text", "text": words}]
+            return {"type": "message", "role": "assistant", "content": content} | phase
+        case Thinking() if block.signature and block.id:
+            summary = [{"type": "summary_text", "text": block.text}] if block.text else []
+            return {"type": "reasoning", "id": block.id, "summary": summary, "encrypted_content": block.signature}
+        case ToolCall():
+            call = {"call_id": block.id, "name": block.name, "arguments": blocks.call_json(block)}
+            return {"type": "function_call"} | call
+    return None
+
+
+def _parts(content: tuple[object, ...]) -> list[JsonObject]:
+    found = (blocks.as_text(block) for block in content if isinstance(block, (Text, Image, Document)))
+    return [_part(block) for block in found if not isinstance(block, Text) or block.text]
+
+
+def _part(block: Content) -> JsonObject:
+    match block:
+        case Text():
+            return {"type": "input_text", "text": block.text}
+        case Image():
+            return {"type": "input_image", "image_url": blocks.data_url(block), "detail": "auto"}
+        case Document():
+            return {"type": "input_file", "filename": blocks.file_name(block), "file_data": blocks.data_url(block)}
+
+
+PHASES = ("commentary", "final_answer")
+"""Newer models label their messages so, and want the label back; it is kept as the text's signature."""
+
+
+class ResponsesReader:
+    def __init__(self, model: str) -> None:
+        self._draft = Draft(model)
+        self._index: dict[str, int] = {}  # of items, for servers that name only the item in a delta
+        self._refused = False
+
+    def feed(self, event: JsonObject) -> Iterator[Delta]:
+        match event.get("type"):
+            case "response.output_item.added":
+                yield from self._begin(event)
+            case "response.output_text.delta":
+                yield from self._say(event)
+            case "response.refusal.delta":
+                self._refused = True
+                yield from self._say(event)
+            case "response.reasoning_summary_part.added" if number(event, "summary_index"):
+                yield from self._think(event, "\n\n")
+            case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
+                yield from self._think(event, text(event, "delta"))
+            case "response.function_call_arguments.delta":
+                self._draft.piece(self._key(event), "call").parts.append(text(event, "delta"))
+            case "response.output_item.done":
+                self._end(self._key(event), child(event, "item"))
+            case "response.completed" | "response.incomplete":
+                self._complete(child(event, "response"))
+            case "response.failed" | "error":
+                raise failure(0, {}, event, provider=name)
+            case _ if event.get("error"):
+                raise failure(0, {}, event, provider=name)
+
+    def finish(self) -> Reply:
+        return self._draft.reply()
+
+    def _key(self, event: JsonObject) -> int:
+        if event.get("output_index") is not None:
+            return number(event, "output_index")
+        item = text(event, "item_id") or text(child(event, "item"), "id")
+        return self._index.setdefault(item, len(self._index))
+
+    def _begin(self, event: JsonObject) -> Iterator[Delta]:
+        item = child(event, "item")
+        key = self._key(event)
+        if id := text(item, "id"):
+            self._index[id] = key
+        match item.get("type"):
+            case "function_call":
+                yield CallDelta(self._name(key, item).name)
+            case "reasoning":
+                self._draft.piece(key, "thinking").id = text(item, "id")
+
+    def _name(self, key: int, item: JsonObject) -> Piece:
+        piece = self._draft.piece(key, "call")
+        piece.id = text(item, "call_id") or text(item, "id")
+        piece.name = text(item, "name")
+        return piece
+
+    def _say(self, event: JsonObject) -> Iterator[Delta]:
+        words = text(event, "delta")
+        self._draft.piece((self._key(event), number(event, "content_index")), "text").parts.append(words)
+        if words:
+            yield TextDelta(words)
+
+    def _think(self, event: JsonObject, words: str) -> Iterator[Delta]:
+        self._draft.piece(self._key(event), "thinking").parts.append(words)
+        if words:
+            yield ThinkingDelta(words)
+
+    def _end(self, key: int, item: JsonObject) -> None:
+        """An item as it turned out: it replaces what its deltas had said."""
+        match item.get("type"):
+            case "function_call":
+                piece = self._name(key, item)
+                piece.parts = [text(item, "arguments")]
+                piece.whole = text(item, "status") != "incomplete"
+            case "reasoning":
+                piece = self._draft.piece(key, "thinking")
+                piece.id, piece.signature = text(item, "id"), text(item, "encrypted_content")
+                told = [text(part, "text") for part in children(item, "summary") or children(item, "content")]
+                piece.parts = ["\n\n".join(told)] if told else piece.parts
+            case "message":
+                for i, part in enumerate(children(item, "content")):
+                    self._refused = self._refused or part.get("type") == "refusal"
+                    piece = self._draft.piece((key, i), "text")
+                    piece.parts = [text(part, "text") or text(part, "refusal")]
+                    piece.signature = phase if piece.parts[0] and (phase := text(item, "phase")) in PHASES else ""
+
+    def _complete(self, response: JsonObject) -> None:
+        told = child(response, "usage")
+        details = child(told, "input_tokens_details")
+        read, written = number(details, "cached_tokens"), number(details, "cache_write_tokens")
+        whole = number(told, "input_tokens")
+        fresh = whole - read - written if whole >= read + written else whole
+        self._draft.usage = Usage(fresh, number(told, "output_tokens"), read, written)
+        if not self._draft.pieces:  # a server that tells everything at the end
+            for i, item in enumerate(children(response, "output")):
+                self._end(i, item)
+        reason = text(child(response, "incomplete_details"), "reason")
+        if self._refused or reason == "content_filter":
+            self._draft.stop = "refused"
+        else:
+            self._draft.stop = "length" if reason or text(response, "status") == "incomplete" else "end"

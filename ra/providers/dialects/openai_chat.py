@@ -1,0 +1,243 @@
+"""How does one speak Chat Completions: OpenAI's older API, and that of Ollama, llama.cpp, vLLM, OpenRouter and others?
+
+Servers differ, so this dialect sends the least that all of them take and reads the most that any of them sends.
+"""
+
+import re
+from collections.abc import Iterator
+
+import msgspec
+
+from ra.core.events import CallDelta, Delta, TextDelta, ThinkingDelta
+from ra.core.messages import Content, Document, Image, Message, Text, Thinking, ToolResult
+from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
+from ra.core.value import JsonObject, encode
+from ra.providers.dialects import blocks
+from ra.providers.dialects.draft import Draft, Piece, new_id
+from ra.providers.dialects.fields import child, children, number, text
+from ra.providers.errors import failure
+from ra.providers.settings import ProviderName
+
+name: ProviderName = "openai-chat"
+
+STOPS: dict[str, Stop] = {
+    "stop": "end",
+    "tool_calls": "tools",
+    "function_call": "tools",
+    "length": "length",
+    "content_filter": "refused",
+}
+REASONING = ("reasoning_content", "reasoning")
+"""Where servers put the thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter, Groq and Ollama the second."""
+
+DETAILS = "reasoning_details"
+
+_OPENAI = re.compile(r"^(openai/)?(gpt-(?!oss)|o\d|chatgpt)")
+
+
+def path(request: Request) -> str:
+    return "/v1/chat/completions"
+
+
+def headers(api_key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {api_key}"} if api_key else {}
+
+
+def body(request: Request, info: ModelInfo) -> JsonObject:
+    own = _OPENAI.match(request.model) is not None
+    limit, _ = blocks.room(request, info)
+    made: JsonObject = {"model": request.model, "messages": _messages(request, own=own)}
+    if request.tools:
+        made["tools"] = [
+            {
+                "type": "function",
+                "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
+            }
+            for tool in sorted(request.tools, key=lambda tool: tool.name)
+        ]
+    # OpenAI's newer models refuse the old name, and many other servers do not know the new one.
+    made["max_completion_tokens" if own else "max_tokens"] = limit
+    made |= {"stream": True, "stream_options": {"include_usage": True}}
+    if request.effort.level != "off" and info.thinking != "none":
+        made["reasoning_effort"] = request.effort.level
+    if own and request.cache_key:
+        made["prompt_cache_key"] = request.cache_key
+    return made
+
+
+def reader(model: str) -> "ChatReader":
+    return ChatReader(model)
+
+
+def _messages(request: Request, *, own: bool) -> list[JsonObject]:
+    made: list[JsonObject] = []
+    if words := blocks.system_text(request):
+        made.append({"role": "system", "content": words})
+    shown: list[JsonObject] = []  # pictures of tool results, which follow when all results are told
+    for _, message in blocks.conversation(request):
+        if message.role != "tool":
+            _say(made, "user", shown)
+            shown = []
+        match message.role:
+            case "tool":
+                for result in (block for block in message.blocks if isinstance(block, ToolResult)):
+                    made.append({"role": "tool", "tool_call_id": result.call_id, "content": blocks.result_text(result)})
+                    shown += [_part(block) for block in blocks.attachments(result)]
+            case "assistant":
+                _answer(made, message, request)
+            case "system" if own and message.text.strip():
+                made.append({"role": "system", "content": message.text})
+            case "system" if message.text.strip():  # many chat templates refuse a system message in the middle
+                _say(made, "user", [{"type": "text", "text": blocks.labelled(message)}])
+            case _:
+                _say(made, "user", [_part(block) for block in _contents(message)])
+    _say(made, "user", shown)
+    return made
+
+
+def _contents(message: Message) -> list[Content]:
+    found = (blocks.as_text(block) for block in message.blocks if isinstance(block, (Text, Image, Document)))
+    return [block for block in found if not isinstance(block, Text) or block.text]
+
+
+def _say(made: list[JsonObject], role: str, parts: list[JsonObject]) -> None:
+    """Add what a user says. Two of the same role in a row become one: many chat templates want them to alternate."""
+    if not parts:
+        return
+    if made and made[-1]["role"] == role:
+        before = made.pop()["content"]
+        parts = [*(before if isinstance(before, list) else [{"type": "text", "text": before}]), *parts]
+    words = [part["text"] for part in parts if part["type"] == "text"]
+    # A plain string where it can be one: not every server reads lists of parts.
+    made.append({"role": role, "content": "\n\n".join(words) if len(words) == len(parts) else parts})
+
+
+def _answer(made: list[JsonObject], message: Message, request: Request) -> None:
+    words = "\n\n".join(block.text for block in message.blocks if isinstance(block, Text) and block.text)
+    turn: JsonObject = {"role": "assistant", "content": words or None}
+    for thought in (block for block in blocks.replayed(message, request) if isinstance(block, Thinking)):
+        if thought.id in REASONING:
+            turn[thought.id] = turn.get(thought.id, "") + thought.text
+        elif thought.id == DETAILS:
+            turn[DETAILS] = msgspec.json.decode(thought.signature)
+    if message.calls:
+        turn["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": blocks.call_json(call)}}
+            for call in message.calls
+        ]
+    if words or message.calls:
+        made.append(turn)
+
+
+def _part(block: Content) -> JsonObject:
+    match block:
+        case Text():
+            return {"type": "text", "text": block.text}
+        case Image():
+            return {"type": "image_url", "image_url": {"url": blocks.data_url(block)}}
+        case Document():
+            return {"type": "file", "file": {"filename": blocks.file_name(block), "file_data": blocks.data_url(block)}}
+
+
+class ChatReader:
+    def __init__(self, model: str) -> None:
+        self._draft = Draft(model)
+        self._calls: list[tuple[object, Piece]] = []
+        self._details: dict[object, JsonObject] = {}
+        self._refused = False
+
+    def feed(self, event: JsonObject) -> Iterator[Delta]:
+        if event.get("error"):
+            raise failure(0, {}, event, provider=name)
+        if event.get("usage") is not None:
+            self._draft.usage = usage_of(child(event, "usage"))
+        for choice in children(event, "choices"):
+            if number(choice, "index"):
+                continue  # we asked for one answer
+            yield from self._add(child(choice, "delta") or child(choice, "message"))
+            if reason := text(choice, "finish_reason"):
+                self._draft.stop = "refused" if self._refused else STOPS.get(reason, "end")
+
+    def finish(self) -> Reply:
+        if self._details:
+            thought = self._draft.piece("thinking", "thinking")
+            thought.id, thought.signature = DETAILS, encode(list(self._details.values())).decode()
+        return self._draft.reply()
+
+    def _add(self, delta: JsonObject) -> Iterator[Delta]:
+        for key in REASONING:
+            if words := text(delta, key):
+                yield from self._think(words, key)
+                break  # some servers send the same thinking under both names
+        for detail in children(delta, DETAILS):
+            self._detail(detail)
+        if isinstance(delta.get("content"), list):
+            yield from self._parts(children(delta, "content"))
+        elif words := text(delta, "content"):
+            yield from self._say(words)
+        if words := text(delta, "refusal"):
+            self._refused = True
+            yield from self._say(words)
+        for call in children(delta, "tool_calls"):
+            yield from self._call(call)
+
+    def _say(self, words: str) -> Iterator[Delta]:
+        self._draft.piece("text", "text").parts.append(words)
+        yield TextDelta(words)
+
+    def _think(self, words: str, key: str) -> Iterator[Delta]:
+        piece = self._draft.piece("thinking", "thinking")
+        piece.id = key
+        piece.parts.append(words)
+        yield ThinkingDelta(words)
+
+    def _parts(self, parts: list[JsonObject]) -> Iterator[Delta]:
+        """Mistral's reasoning models stream content as parts."""
+        for part in parts:
+            if words := text(part, "text"):
+                yield from self._say(words)
+            if isinstance(part.get("thinking"), list):
+                for inner in children(part, "thinking"):
+                    yield from self._think(text(inner, "text"), "")
+
+    def _detail(self, detail: JsonObject) -> None:
+        """OpenRouter's sealed reasoning, in pieces: what is text is continued, the rest is replaced."""
+        known = self._details.setdefault((text(detail, "type"), number(detail, "index")), {})
+        for key, value in detail.items():
+            if value is not None:
+                grows = key in ("text", "summary", "data")
+                known[key] = text(known, key) + text(detail, key) if grows else value
+
+    def _call(self, told: JsonObject) -> Iterator[Delta]:
+        function = child(told, "function")
+        piece = self._open(told, text(function, "name"))
+        if not piece.name and (called := text(function, "name")):
+            piece.name = called
+            yield CallDelta(called)
+        given = function.get("arguments")
+        piece.parts.append(encode(given).decode() if isinstance(given, dict) else text(function, "arguments"))
+
+    def _open(self, told: JsonObject, called: str) -> Piece:
+        """The call that a fragment continues, or a new one. Some servers count every call 0, some do not count."""
+        index, id = told.get("index"), text(told, "id")
+        same = [piece for key, piece in self._calls if key == index] if index is not None else []
+        candidate = same[-1] if same else self._calls[-1][1] if self._calls and index is None else None
+        if candidate and not (id and candidate.id != id) and not (index is None and called and not id):
+            return candidate
+        self._draft.close()
+        piece = self._draft.piece(("call", len(self._calls)), "call")
+        piece.id = id or new_id()
+        self._calls.append((index, piece))
+        return piece
+
+
+def usage_of(told: JsonObject) -> Usage:
+    """Disjoint counts: cached tokens are a part of the prompt's, except where they exceed it."""
+    details = child(told, "prompt_tokens_details")
+    prompt, answered = number(told, "prompt_tokens"), number(told, "completion_tokens")
+    read = number(details, "cached_tokens") or number(told, "prompt_cache_hit_tokens") or number(told, "cached_tokens")
+    written = number(details, "cache_write_tokens")
+    reasoned = number(child(told, "completion_tokens_details"), "reasoning_tokens")
+    if reasoned and number(told, "total_tokens") == prompt + answered + reasoned:
+        answered += reasoned  # xAI counts them apart
+    return Usage(prompt - read - written if prompt >= read + written else prompt, answered, read, written)
