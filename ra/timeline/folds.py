@@ -181,17 +181,17 @@ def _add(shares: dict[str, Share], name: str, share: Share) -> None:
 
 def _by_source(fact: Spent, paid: Decimal) -> Iterator[tuple[str, Share]]:
     # The estimate of the parts is stretched to the tokens that were billed; the cache holds a prefix of them.
-    parts = fact.parts or {REQUEST: 1}
-    whole, billed = max(sum(parts.values()), 1), fact.usage
-    usages = {}
-    seen = 0
+    parts = fact.parts if any(fact.parts.values()) else {REQUEST: 1}
+    whole, billed = sum(parts.values()), fact.usage
+    seen, usages = 0, []
     for name, tokens in parts.items():
         start, seen = seen, seen + tokens
-        usages[name] = _slice(billed, start * billed.total_input // whole, seen * billed.total_input // whole)
-    usages[ANSWER] = Usage(output=billed.output)
-    weight = sum(map(_weight, usages.values())) or 1
-    for name, usage in usages.items():
-        yield name, Share(1, usage, paid * _weight(usage) / weight)
+        usage = _slice(billed, start * billed.total_input // whole, seen * billed.total_input // whole)
+        usages.append((name, usage))
+    usages.append((ANSWER, Usage(output=billed.output)))
+    weight = sum(_weight(usage) for _, usage in usages)
+    for name, usage in usages:
+        yield name, Share(1, usage, paid * _weight(usage) / weight if weight else paid / len(usages))
 
 
 def _slice(usage: Usage, start: int, end: int) -> Usage:

@@ -16,7 +16,6 @@ from ra.core.errors import StoreError
 
 VERSION = 1
 APPLICATION = 0x72615F74  # "ra_t": tells our file from any other SQLite database
-BUSY_S = 10.0
 
 _SCHEMA = """
 CREATE TABLE sessions (
@@ -63,7 +62,7 @@ def make_private(directory: Path) -> None:
         directory.mkdir(mode=0o700, exist_ok=True)
 
 
-def create(path: Path) -> sqlite3.Connection:
+def create(path: Path, *, busy_s: float) -> sqlite3.Connection:
     """Open for writing; the directory, the file and the tables are made when they are missing."""
     with translated(path):
         try:
@@ -72,7 +71,7 @@ def create(path: Path) -> sqlite3.Connection:
             path.touch(mode=0o600, exist_ok=True)
         except OSError as error:
             raise StoreError(f"Sessions cannot be stored in {path}: {error.strerror}. {_ELSEWHERE}") from error
-        connection = _connect(path, "mode=rw")
+        connection = _connect(path, "mode=rw", busy_s)
         if _version(connection, path) == 0:
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
@@ -86,7 +85,7 @@ def create(path: Path) -> sqlite3.Connection:
         return connection
 
 
-def open_existing(path: Path) -> sqlite3.Connection | None:
+def open_existing(path: Path, *, busy_s: float) -> sqlite3.Connection | None:
     """Open for reading, and for writing if the disk lets us; None when nothing was ever stored."""
     with translated(path):
         try:
@@ -97,7 +96,7 @@ def open_existing(path: Path) -> sqlite3.Connection | None:
         except OSError as error:
             raise StoreError(f"{path} cannot be read: {error.strerror}. {_ELSEWHERE}") from error
         try:
-            connection = _connect(path, "mode=rw")
+            connection = _connect(path, "mode=rw", busy_s)
             version = _version(connection, path)
         except sqlite3.OperationalError:
             # A WAL database in a directory that may not be written to opens only when it is declared unchanging,
@@ -105,7 +104,7 @@ def open_existing(path: Path) -> sqlite3.Connection | None:
             log = path.with_name(path.name + "-wal")
             if log.exists() and log.stat().st_size:
                 raise
-            connection = _connect(path, "mode=ro&immutable=1")
+            connection = _connect(path, "mode=ro&immutable=1", busy_s)
             version = _version(connection, path)
         return connection if version else None
 
@@ -142,7 +141,7 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
             return f"{path} could not be written ({error}): free some disk space. Nothing was half-written."
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return f"{path} is locked by another program and stayed so for {BUSY_S:.0f} s. Try again when it is done."
+            return f"{path} is locked by another program and stayed so. Try again when that is done."
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
             return f"{path} is read-only. {_ELSEWHERE}"
         case sqlite3.SQLITE_CANTOPEN:
@@ -158,16 +157,17 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
             return f"{path} cannot be used: {error}."
 
 
-def _connect(path: Path, mode: str) -> sqlite3.Connection:
+def _connect(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:
     # Statements begin their transactions themselves; the store has a lock of its own around the connection.
     connection = sqlite3.connect(
         f"file:{quote(os.fsencode(path.absolute()))}?{mode}",
         uri=True,
-        timeout=BUSY_S,
+        timeout=busy_s,
         isolation_level=None,
         check_same_thread=False,
     )
     connection.execute("PRAGMA synchronous = FULL")
+    connection.execute("PRAGMA secure_delete = ON")
     return connection
 
 

@@ -40,7 +40,7 @@ _SPACELESS = (
     "[\u0e00-\u0eff\u0f00-\u0fff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u30ff\u31f0-\u31ff\u3400-\u4dbf"
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
-_TERM = r'"([^"]+)"?|(\S+)'
+_TERM = r'"([^"]*)"?|([^\s"]+)'
 
 
 class Hit(Value, frozen=True):
@@ -131,12 +131,13 @@ def terms(query: str) -> tuple[str, ...]:
 
 
 def expressions(words: Iterable[str]) -> list[str]:
-    """What to ask the index, best first: all words; all words or longer ones that begin so; any of them."""
-    phrases = ['"' + spaced(word).replace('"', '""') + '"' for word in words if any(map(str.isalnum, word))]
-    if not phrases:
-        return []
-    asked = [" ".join(phrases), " ".join(phrase + " *" for phrase in phrases), " OR ".join(phrases)]
-    return asked[:2] if len(phrases) == 1 else asked
+    """What to ask the index, best first: all words; all, or longer ones that begin so; any of those."""
+    indexed = [word for word in words if any(map(str.isalnum, word))]
+    exact = ['"' + spaced(word).replace('"', '""').replace("\0", " ") + '"' for word in indexed]
+    # One or two letters begin too many words to tell anything.
+    longer = [phrase + " *" if len(word) > 2 else phrase for word, phrase in zip(indexed, exact, strict=True)]
+    asked = [" ".join(exact), " ".join(longer), " OR ".join(longer)]
+    return list(dict.fromkeys(asked)) if indexed else []
 
 
 def needle(word: str) -> str:

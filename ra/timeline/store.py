@@ -56,12 +56,15 @@ class Learned(Value, frozen=True):
 
 
 class Store:
-    """All sessions of a user, in one file. Reading never makes anything; the first write makes what is missing."""
+    """All sessions of a user, in one file. Reading never makes anything; the first write makes what is missing.
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time) -> None:
+    `busy_s` is how long a write waits for another program's write to end.
+    """
+
+    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, busy_s: float = 10.0) -> None:
         self.path = path
         self._clock = clock
-        self._database = Database(path)
+        self._database = Database(path, busy_s=busy_s)
         self._locks = path.parent / "locks"
 
     def close(self) -> None:
@@ -150,7 +153,8 @@ class Store:
             row = SessionRow(*columns)
             if updated <= horizon and self._delete_unless_in_use(key, row):
                 gone.append(row.id)
-        self._database.shrink()
+        if gone:
+            self._database.shrink()
         return gone
 
     def search(

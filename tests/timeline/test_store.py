@@ -1,0 +1,292 @@
+"""Are sessions stored, found, forked and deleted as they should be?"""
+
+import stat
+from decimal import Decimal
+from itertools import chain
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ra.core.errors import SessionInUse, UsageError, UserError
+from ra.core.facts import EntrySet, Fact, Said, Spent, TimelineEvent
+from ra.core.messages import say
+from ra.core.model import Usage
+from ra.timeline.memory import MemoryTimeline
+from ra.timeline.store import Learned, SessionInfo, Store
+from tests.strategies import facts, timelines
+
+
+class Clock:
+    def __init__(self, now: float = 1_000.0) -> None:
+        self.now = now
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: Clock) -> Store:
+    return Store(tmp_path / "data" / "timeline.db", clock=clock)
+
+
+def prompt(text: str) -> Said:
+    return Said(say("user", text))
+
+
+def paid(dollars: str) -> Spent:
+    return Spent("m", Usage(1, 2, 3, 4), dollars)
+
+
+@settings(max_examples=60, deadline=None)
+@given(batches=st.lists(st.lists(facts, max_size=4), max_size=4))
+def test_what_is_appended_is_read_back_in_order(
+    batches: list[list[Fact]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.mktemp("store") / "timeline.db"
+    timeline = Store(path, clock=Clock()).create("/p")
+    appended = [event for batch in batches for event in timeline.append(*batch)]
+    expected = [TimelineEvent(at, 1_000.0, fact) for at, fact in enumerate(chain(*batches), 1)]
+    assert appended == expected
+    assert list(timeline.events()) == expected
+    if expected:
+        later = Store(path).open(timeline.session, write=False)
+        assert list(later.events(since=2)) == expected[2:]
+        assert [later.read(event.at) for event in expected] == expected
+    timeline.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(events=timelines(), data=st.data())
+def test_a_fork_equals_the_prefix(
+    events: list[TimelineEvent], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    store = Store(tmp_path_factory.mktemp("store") / "timeline.db")
+    session = store.adopt("/p", events)
+    at = data.draw(st.none() | st.integers(0, len(events)))
+    fork = store.fork(session, at)
+    assert list(store.open(fork, write=False).events()) == (events if at is None else events[:at])
+    assert list(store.open(session, write=False).events()) == events
+    store.close()
+
+
+@settings(max_examples=40, deadline=None)
+@given(first=st.lists(facts, max_size=3), second=st.lists(facts, max_size=3))
+def test_memory_takes_over_where_a_file_ended(first: list[Fact], second: list[Fact]) -> None:
+    whole = MemoryTimeline("s", clock=Clock())
+    whole.append(*first)
+    taken = MemoryTimeline("s", events=whole.events(), texts={"~x": "old"}.get, clock=Clock())
+    assert taken.append(*second) == whole.append(*second)
+    assert taken.events() == whole.events()
+    assert taken.events(since=len(first)) == whole.events()[len(first) :]
+    assert [taken.read(at) for at in range(len(first + second) + 2)] == [None, *whole.events(), None]
+    assert (taken.kept("~x"), taken.kept(taken.keep("")), taken.kept("~y")) == ("old", "", None)
+
+
+def test_nothing_is_made_before_something_is_recorded(store: Store) -> None:
+    assert (store.sessions(), store.latest("/p"), store.search("x"), store.learned("m")) == ([], None, [], None)
+    assert not store.path.parent.exists()
+    timeline = store.create("/p")
+    assert list(timeline.events()) == []
+    assert timeline.append() == []
+    assert not store.path.exists()
+
+
+def test_everything_is_for_the_user_alone(store: Store) -> None:
+    timeline = store.create("/p")
+    timeline.append(prompt("hello"))
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [store.path.parent, *store.path.parent.rglob("*")]}
+    assert len(modes) >= 5
+    assert {mode for path, mode in modes.items() if path.is_dir()} == {0o700}
+    assert {mode for path, mode in modes.items() if path.is_file()} == {0o600}
+
+
+def test_a_listing_tells_what_a_session_is_and_cost(store: Store, clock: Clock) -> None:
+    timeline = store.create("/p", agent="ops", channel="api", chat_id="7")
+    timeline.append(prompt("please  count\nthe files"), paid("0.25"), paid("0.10"))
+    clock.now = 2_000.0
+    fork = store.fork(timeline.session)
+    clock.now = 3_000.0
+    copy = store.open(fork, write=True)
+    copy.append(Spent("n", Usage(output=5), ""))
+    original = SessionInfo(
+        id=timeline.session,
+        project="/p",
+        title="please count",
+        created=1_000.0,
+        updated=1_000.0,
+        events=3,
+        model="m",
+        dollars=Decimal("0.35"),
+        tokens=Usage(2, 4, 6, 8),
+        agent="ops",
+        channel="api",
+        chat_id="7",
+    )
+    forked = SessionInfo(
+        id=fork,
+        project="/p",
+        title="please count",
+        created=2_000.0,
+        updated=3_000.0,
+        events=4,
+        model="n",
+        dollars=None,
+        tokens=Usage(output=5),
+        parent=timeline.session,
+        forked_at=3,
+        agent="ops",
+        channel="api",
+        chat_id="7",
+    )
+    assert store.sessions() == [forked, original]
+    assert store.sessions("/p", limit=1) == [forked]
+    assert store.sessions("/other") == []
+    assert store.info(timeline.session) == original
+    assert [(session, event.at) for session, event in store.spent()] == [
+        (timeline.session, 2),
+        (timeline.session, 3),
+        (fork, 4),
+    ]
+    assert [event.at for _, event in store.spent(since=2_000.0, project="/p")] == [4]
+
+
+def test_the_latest_session_is_the_one_in_which_something_happened_last(store: Store, clock: Clock) -> None:
+    old, new = store.create("/p"), store.create("/p")
+    old.append(prompt("a"))
+    clock.now += 1
+    new.append(prompt("b"))
+    assert store.latest("/p") == new.session
+    clock.now += 1
+    old.append(prompt("c"))
+    assert store.latest("/p") == old.session
+    clock.now += 1
+    assert store.latest("/p") != store.fork(new.session) == store.latest("/p")
+    assert store.latest("/q") is None
+
+
+def test_a_chat_finds_its_session_again(store: Store) -> None:
+    timeline = store.create("/p", agent="ops", channel="telegram", chat_id="42")
+    timeline.append(prompt("hi"))
+    assert store.find("ops", "telegram", "42") == timeline.session
+    assert store.find("ops", "telegram", "43") is None
+
+
+def test_the_beginning_of_an_id_is_enough_when_it_is_the_only_one(store: Store) -> None:
+    timeline = store.create("/p")
+    timeline.append(prompt("hi"))
+    assert store.open(timeline.session[:3], write=False).session == timeline.session
+
+
+@pytest.mark.parametrize("wrong", ["nosuchid", "", "%", "../../x", "' OR 1=1 --"])
+def test_an_unknown_id_is_told_with_what_there_is(store: Store, wrong: str) -> None:
+    with pytest.raises(UserError, match="Nothing has been stored yet"):
+        store.open(wrong, write=True)
+    timeline = store.create("/p")
+    timeline.append(prompt("hi"))
+    with pytest.raises(UserError, match=timeline.session):
+        store.open(wrong, write=True)
+
+
+def test_a_near_id_is_suggested(store: Store) -> None:
+    timeline = store.create("/p")
+    timeline.append(prompt("hi"))
+    with pytest.raises(UserError, match=f"Did you mean {timeline.session}"):
+        store.open("x" + timeline.session[1:], write=False)
+
+
+def test_an_ambiguous_beginning_names_the_sessions(store: Store) -> None:
+    sessions = []
+    while len({session[0] for session in sessions}) == len(sessions):  # until two begin alike
+        timeline = store.create("/p")
+        timeline.append(prompt("hi"))
+        sessions.append(timeline.session)
+    with pytest.raises(UserError, match="More than one session begins with"):
+        store.open(sessions[-1][0], write=False)
+
+
+def test_a_second_writer_is_sent_to_a_fork(store: Store) -> None:
+    timeline = store.create("/p")
+    timeline.append(prompt("hi"))
+    other = Store(store.path)
+    with pytest.raises(SessionInUse, match="--fork"):
+        other.open(timeline.session, write=True)
+    assert len(list(other.open(timeline.session, write=False).events())) == 1
+    fork = other.open(other.fork(timeline.session), write=True)
+    fork.append(prompt("my own way"))
+    timeline.close()
+    again = other.open(timeline.session, write=True)
+    assert [event.at for event in again.append(prompt("more"))] == [2]
+    assert {path.stem for path in (store.path.parent / "locks").iterdir()} == {again.session, fork.session}
+
+
+def test_a_timeline_opened_for_reading_does_not_write(store: Store) -> None:
+    timeline = store.create("/p")
+    timeline.append(prompt("hi"))
+    with pytest.raises(UsageError, match="for reading"):
+        store.open(timeline.session, write=False).append(prompt("x"))
+
+
+def test_what_is_deleted_is_gone_and_the_rest_is_whole(store: Store) -> None:
+    timeline = store.create("/p")
+    timeline.append(prompt("alpha secret"), EntrySet("k", "beta secret"))
+    common, own = timeline.keep("common text"), timeline.keep("own text")
+    fork = store.fork(timeline.session, 1)
+    other = store.create("/p")
+    other.append(prompt("gamma"))
+    other.keep("common text")
+    with pytest.raises(SessionInUse):
+        store.delete(timeline.session)
+    timeline.close()
+    store.delete(timeline.session)
+    assert {info.id for info in store.sessions()} == {fork, other.session}
+    assert [hit.session for hit in store.search("secret")] == [fork]
+    assert (other.kept(common), other.kept(own)) == ("common text", "own text")  # the fork still has it
+    store.delete(fork)
+    assert (other.kept(common), other.kept(own)) == ("common text", None)
+    assert store.search("secret") == []
+    store.close()
+    assert b"secret" not in store.path.read_bytes()
+
+
+def test_prune_keeps_the_newest_and_what_is_in_use(store: Store, clock: Clock) -> None:
+    sessions = []
+    for _ in range(5):
+        clock.now += 100
+        timeline = store.create("/p")
+        timeline.append(prompt("x"))
+        sessions.append(timeline)
+    for timeline in sessions[1:]:
+        timeline.close()
+    ids = [timeline.session for timeline in sessions]
+    with pytest.raises(UserError):
+        store.prune()
+    assert store.prune(older_than_s=1_000) == []
+    assert store.prune(older_than_s=150, keep=1) == [ids[2], ids[1]]
+    assert store.prune(keep=1) == [ids[3]]
+    assert [info.id for info in store.sessions()] == [ids[4], ids[0]]
+
+
+def test_what_a_model_taught_survives_a_restart(store: Store) -> None:
+    store.learn("m", window=8192)
+    store.learn("m", factor=1.25)
+    store.close()
+    assert Store(store.path).learned("m") == Learned(8192, 1.25)
+    store.learn("m", window=4096)
+    assert store.learned("m") == Learned(4096, 1.25)
+
+
+def test_kept_text_has_one_reference_and_is_read_in_a_later_process(store: Store) -> None:
+    timeline = store.create("/p")
+    ref = timeline.keep("long\x00text ✓")
+    assert (ref, timeline.keep("long\x00text ✓")) == (ref, ref)
+    assert ref.startswith("~")
+    assert len(ref) == 13
+    assert Store(store.path).open(timeline.session, write=False).kept(ref) == "long\x00text ✓"
+    assert timeline.kept("~000000000000") is None
