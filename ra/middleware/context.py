@@ -1,0 +1,367 @@
+"""What does a hook see, and what may it change? One `ctx` class per kind of hook: the documented API of middleware.
+
+The agent loop makes a ctx, fires the hook and reads `ctx.edits()`. What a hook changes in place counts as well as
+what it assigns: a ctx holds copies and compares.
+"""
+
+import copy
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, get_args
+
+import msgspec
+
+from ra.core.events import Delta
+from ra.core.facts import Checkpointed
+from ra.core.messages import Content, Message, ToolCall, ToolResult
+from ra.core.model import Reply, Request, Section, ToolSpec
+from ra.core.value import JsonObject, Value
+from ra.middleware.views import (
+    IncomingResponse,
+    Loop,
+    Outcome,
+    OutgoingRequest,
+    Spending,
+    as_message,
+    convert,
+)
+
+Hook = Literal[
+    "beforeLoopBegin",
+    "onContextBuild",
+    "beforeModelCall",
+    "onStreamChunk",
+    "afterModelResponse",
+    "beforeToolExecution",
+    "afterToolExecution",
+    "afterLoopIteration",
+    "afterLoopComplete",
+    "beforeCompaction",
+    "afterCompaction",
+    "onError",
+]
+HOOKS: tuple[Hook, ...] = get_args(Hook)
+
+
+class Edits(Value, frozen=True):
+    """What the hooks of one point changed; None where they changed nothing."""
+
+    messages: tuple[Message, ...] | None = None  # the conversation: record it as Edited
+    message: Message | None = None  # beforeLoopBegin: the user's
+    sections: tuple[Section, ...] | None = None  # onContextBuild
+    request: Request | None = None  # beforeModelCall
+    response: Message | None = None  # afterModelResponse
+    tool_call: ToolCall | None = None  # beforeToolExecution
+    result: ToolResult | None = None  # afterToolExecution
+    denied: str | None = None  # beforeToolExecution: the reason
+    compact: bool = False  # compact before the next model call
+    by: str = ""  # the files that ran, for Edited.by
+
+
+class Context:
+    """What every hook has. `beforeLoopBegin` and others add values of their own in subclasses."""
+
+    may_deny: ClassVar[bool] = False
+    writable: ClassVar[dict[str, Any]] = {"loop.messages": list}  # what a script may change, and what it must be
+
+    def __init__(self, loop: Loop) -> None:
+        self.loop = loop
+        self.stopped: str | None = None
+        self.denied: str | None = None
+        self.compacting = False
+        self.hook: Hook | None = None  # which hook fires, and the file that runs: set by the chain
+        self.file = ""
+        self.ran: list[str] = []
+
+    def stop(self, reason: str = "") -> "_Nothing":
+        """End the run with exit 3, after the other hooks of this point. The first reason counts."""
+        if self.stopped is None:
+            self.stopped = f"{reason or 'no reason given'} ({self.file}, {self.hook})"
+        return _Nothing()
+
+    def deny(self, reason: str = "") -> "_Nothing":
+        """Refuse the tool call: it does not run, and the model is told why. The first reason counts."""
+        if not self.may_deny:
+            raise TypeError("deny() belongs to beforeToolExecution; stop(reason) ends the run.")
+        if self.denied is None:
+            self.denied = reason or f"denied by {self.file}"
+        return _Nothing()
+
+    def compact(self) -> "_Nothing":
+        """Compact the conversation before the next model call, however full it is."""
+        self.compacting = True
+        return _Nothing()
+
+    def edits(self) -> Edits:
+        """Everything that was changed. Raises TypeError for a value that cannot be what it must be."""
+        return Edits(
+            messages=self.loop.settle(),
+            denied=self.denied,
+            compact=self.compacting,
+            by=", ".join(self.ran),
+            **self._own_edits(),
+        )
+
+    def to_json(self) -> JsonObject:
+        """What a script reads on stdin: the names are those of Python."""
+        loop = self.loop
+        return {
+            "hook": self.hook,
+            "loop": {
+                "iteration": loop.iteration,
+                "session": loop.session,
+                "model": loop.model,
+                "usage": {name: getattr(loop.usage, name) for name in Spending.__struct_fields__},
+                "messages": loop.messages,
+            },
+            **self._own_json(),
+        }
+
+    def apply(self, change: Mapping[str, Any]) -> None:
+        """Take what a script wrote under `context`, in the shape that it read. Raises TypeError."""
+        given = msgspec.json.decode(msgspec.json.encode(self.to_json()))
+        for key, value in change.items():
+            if key in self.writable or not isinstance(value, Mapping):
+                self._take(self, key, value, path=key, given=given)
+                continue
+            for name, part in value.items():
+                self._take(getattr(self, key, None), name, part, path=f"{key}.{name}", given=given.get(key, {}))
+
+    def _take(self, target: Any, name: str, value: Any, *, path: str, given: Mapping[str, Any]) -> None:
+        """Writing back what one read is no change; anything else must be one of the values to change."""
+        if name in given and given[name] == value:
+            return
+        if path not in self.writable:
+            raise TypeError(f"there is no {path!r} to change here; there is {', '.join(self.writable)}")
+        setattr(target, name, convert(value, self.writable[path]))
+
+    def _own_edits(self) -> dict[str, Any]:
+        return {}
+
+    def _own_json(self) -> JsonObject:
+        return {}
+
+
+class LoopBegin(Context):
+    """beforeLoopBegin: `message` is what the user said, before it is recorded. It may be assigned."""
+
+    writable = {**Context.writable, "message": str | dict}
+
+    def __init__(self, loop: Loop, message: Message) -> None:
+        super().__init__(loop)
+        self._before = message
+        self._message = message
+
+    @property
+    def message(self) -> Message:
+        return self._message
+
+    @message.setter
+    def message(self, value: Message | Mapping[str, Any] | str) -> None:
+        self._message = as_message({"role": "user", "content": value} if isinstance(value, str) else value)
+
+    def _own_edits(self) -> dict[str, Any]:
+        return {"message": None if self._message == self._before else self._message}
+
+    def _own_json(self) -> JsonObject:
+        return {"message": self._message}
+
+
+class ContextBuild(Context):
+    """onContextBuild: `sections` is what stands before the conversation, a list to change or assign.
+
+    `slots`, `budget`, `history` and `input` are those of a strategy file's `on_context_build`, where the strategy has
+    them; None elsewhere.
+    """
+
+    writable = {**Context.writable, "sections": list[Section]}
+
+    def __init__(
+        self,
+        loop: Loop,
+        sections: Sequence[Section] = (),
+        *,
+        slots: Any = None,
+        budget: Any = None,
+        history: Any = None,
+        input: Any = None,
+    ) -> None:
+        super().__init__(loop)
+        self._before = tuple(sections)
+        self.sections = list(sections)
+        self.slots = slots
+        self.budget = budget
+        self.history = history
+        self.input = input
+
+    def _own_edits(self) -> dict[str, Any]:
+        sections = convert(tuple(self.sections), tuple[Section, ...])
+        return {"sections": None if sections == self._before else sections}
+
+    def _own_json(self) -> JsonObject:
+        return {"sections": self.sections}
+
+
+class ModelCall(Context):
+    """beforeModelCall: `request` is what goes out. A change counts for this call; `loop.messages` is what lasts."""
+
+    writable = {
+        **Context.writable,
+        "request.messages": list,
+        "request.sections": list[Section],
+        "request.tools": list[ToolSpec],
+        "request.max_output": int,
+    }
+
+    def __init__(self, loop: Loop, request: Request) -> None:
+        super().__init__(loop)
+        self.request = OutgoingRequest(request)
+
+    def _own_edits(self) -> dict[str, Any]:
+        return {"request": self.request.settle()}
+
+    def _own_json(self) -> JsonObject:
+        names = ("model", "messages", "sections", "tools", "max_output")
+        return {"request": {name: getattr(self.request, name) for name in names}}
+
+
+class StreamChunk(Context):
+    """onStreamChunk: `chunk` is what just arrived, to read: a TextDelta or ThinkingDelta has `text`."""
+
+    def __init__(self, loop: Loop, chunk: Delta) -> None:
+        super().__init__(loop)
+        self.chunk = chunk
+
+    def _own_json(self) -> JsonObject:
+        return {"chunk": self.chunk}
+
+
+class ModelResponse(Context):
+    """afterModelResponse: `response` is what came back, before it is recorded and before its tools run."""
+
+    writable = {**Context.writable, "response.message": dict, "response.text": str}
+
+    def __init__(self, loop: Loop, reply: Reply) -> None:
+        super().__init__(loop)
+        self.response = IncomingResponse(reply)
+
+    def _own_edits(self) -> dict[str, Any]:
+        message = self.response.message
+        return {"response": None if message == self.response.before.message else message}
+
+    def _own_json(self) -> JsonObject:
+        return {"response": _reply_json(self.response)}
+
+
+class ToolStart(Context):
+    """beforeToolExecution: `tool_call` (name, args) is what will run; it may be assigned or changed, or denied."""
+
+    may_deny = True
+
+    writable = {**Context.writable, "tool_call": dict}
+
+    def __init__(self, loop: Loop, tool_call: ToolCall) -> None:
+        super().__init__(loop)
+        self._before = tool_call
+        self._call = msgspec.structs.replace(tool_call, args=copy.deepcopy(tool_call.args))
+
+    @property
+    def tool_call(self) -> ToolCall:
+        return self._call
+
+    @tool_call.setter
+    def tool_call(self, value: ToolCall | Mapping[str, Any]) -> None:
+        wanted = msgspec.to_builtins(value)
+        call: ToolCall = convert({**msgspec.to_builtins(self._call), **wanted}, ToolCall)
+        self._call = msgspec.structs.replace(call, id=self._before.id)  # its result answers the model's call
+
+    def _own_edits(self) -> dict[str, Any]:
+        return {"tool_call": None if self._call == self._before else self._call}
+
+    def _own_json(self) -> JsonObject:
+        return {"tool_call": self._call}
+
+
+class ToolEnd(Context):
+    """afterToolExecution: `result` before it is recorded, so that what a hook takes out is stored nowhere."""
+
+    writable = {
+        **Context.writable,
+        "result.content": str | list[Content],
+        "result.blocks": list[Content],
+        "result.is_error": bool,
+    }
+
+    def __init__(self, loop: Loop, tool_call: ToolCall, result: ToolResult) -> None:
+        super().__init__(loop)
+        self.tool_call = tool_call
+        self.result = Outcome(result)
+
+    def _own_edits(self) -> dict[str, Any]:
+        before = self.result.before
+        is_error = convert(self.result.is_error, bool)
+        result = msgspec.structs.replace(before, content=self.result.blocks, is_error=is_error)
+        return {"result": None if result == before else result}
+
+    def _own_json(self) -> JsonObject:
+        result = self.result
+        return {
+            "tool_call": self.tool_call,
+            "result": {"content": result.content, "is_error": result.is_error, "blocks": result.blocks},
+        }
+
+
+class LoopComplete(Context):
+    """afterLoopComplete: `response` is the final answer, to read."""
+
+    def __init__(self, loop: Loop, reply: Reply) -> None:
+        super().__init__(loop)
+        self.response = reply
+
+    def _own_json(self) -> JsonObject:
+        return {"response": _reply_json(self.response)}
+
+
+class CompactionStart(Context):
+    """beforeCompaction: why and how the conversation is about to be cut, to read."""
+
+    def __init__(self, loop: Loop, *, strategy: str, reason: str, tokens: int) -> None:
+        super().__init__(loop)
+        self.strategy = strategy
+        self.reason = reason
+        self.tokens = tokens
+
+    def _own_json(self) -> JsonObject:
+        return {"strategy": self.strategy, "reason": self.reason, "tokens": self.tokens}
+
+
+class CompactionEnd(Context):
+    """afterCompaction: `checkpoint` is what was cut and what stands in for it, to read."""
+
+    def __init__(self, loop: Loop, checkpoint: Checkpointed) -> None:
+        super().__init__(loop)
+        self.checkpoint = checkpoint
+
+    def _own_json(self) -> JsonObject:
+        return {"checkpoint": self.checkpoint}
+
+
+class RunError(Context):
+    """onError: `error` is the exception that ends the run, to read."""
+
+    def __init__(self, loop: Loop, error: BaseException) -> None:
+        super().__init__(loop)
+        self.error = error
+
+    def _own_json(self) -> JsonObject:
+        return {"error": {"kind": type(self.error).__name__, "text": str(self.error)}}
+
+
+def _reply_json(reply: Reply | IncomingResponse) -> JsonObject:
+    return {"message": reply.message, "text": reply.message.text, "usage": reply.usage, "stop": reply.stop}
+
+
+class _Nothing:
+    """`await ctx.stop()` is as good as `ctx.stop()`."""
+
+    def __await__(self) -> Iterator[None]:
+        return iter(())

@@ -1,0 +1,122 @@
+"""Where do users hook in? At twelve points of a run, each with a chain of Python functions and programs, in list order.
+
+A hook that raises or takes too long ends the run: a guard that failed must not let anything pass. Only `onStreamChunk`
+and `onError` go on, with a warning.
+"""
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from ra.core.errors import HookFailed, Stopped, UserError
+from ra.middleware.context import HOOKS, Context, Hook
+from ra.middleware.script import Script, command_for
+from ra.middleware.settings import MiddlewareSettings, ShellHook
+
+TIMEOUT_S = 30.0
+LOGGED: tuple[Hook, ...] = ("onStreamChunk", "onError")
+
+Load = Callable[..., Any]
+"""`plugins.load`: (ref, *, base) → the module, or what `path.py:name` names."""
+
+Call = Callable[..., Awaitable[Any]]
+"""`plugins.Worker().call`: (function, ctx, *, timeout_s, file, what) → what it returns; raises HookFailed."""
+
+
+def snake(hook: Hook) -> str:
+    """`beforeModelCall` is a function `before_model_call` in a file, and a field of the settings."""
+    return re.sub(r"(?=[A-Z])", "_", hook).lower()
+
+
+class Hooks:
+    """All hooks of a configuration, loaded. Raises UserError for a file that cannot be one."""
+
+    def __init__(
+        self,
+        settings: MiddlewareSettings,
+        *,
+        base: Path,
+        load: Load,
+        call: Call,
+        timeout_s: float = TIMEOUT_S,
+        env: Mapping[str, str] | None = None,
+    ) -> None:
+        self._timeout_s = timeout_s
+        self._env = os.environ if env is None else env
+        self._base = base
+        self._load = load
+        self._call = call
+        self._steps = {
+            hook: steps
+            for hook in HOOKS
+            if (steps := tuple(self._step(hook, item) for item in getattr(settings, snake(hook))))
+        }
+
+    def wants(self, hook: Hook) -> bool:
+        """Whether anybody listens: if not, the loop need not even make a ctx."""
+        return hook in self._steps
+
+    async def fire(self, hook: Hook, ctx: Context) -> tuple[str, ...]:
+        """Run the chain of one point; the changes are in `ctx.edits()`, also after Stopped. Returns warnings.
+
+        Raises HookFailed when a hook failed, Stopped when one asked for it, after the whole chain.
+        """
+        ctx.hook = hook
+        warnings: list[str] = []
+        for step in self._steps.get(hook, ()):
+            ctx.file = step.name
+            ctx.ran.append(step.name)
+            try:
+                warnings += await step.run(ctx, timeout_s=self._timeout_s)
+                _check(ctx)
+            except HookFailed as failure:
+                if hook not in LOGGED:
+                    raise
+                warnings.append(str(failure))
+        if ctx.stopped is not None and hook != "onError":  # there the run is over already
+            raise Stopped(f"Stopped by middleware: {ctx.stopped}")
+        return tuple(warnings)
+
+    def _step(self, hook: Hook, item: str | ShellHook) -> "_Function | Script":
+        if isinstance(item, ShellHook):
+            return Script(item.shell, ("/bin/sh", "-c", item.shell), cwd=self._base, env=self._env)
+        if re.search(r"\.py(:\w+)?$", item):
+            return self._function(hook, item)
+        path = (self._base / Path(item).expanduser()).resolve()
+        if not path.is_file():
+            raise UserError(f"agent.middleware.{hook}: there is no file {path}. (A command is written `shell: …`.)")
+        return Script(item, command_for(path), cwd=self._base, env=self._env)
+
+    def _function(self, hook: Hook, item: str) -> "_Function":
+        ref, _, name = item.partition(".py:")
+        path = (self._base / Path(f"{ref.removesuffix('.py')}.py").expanduser()).resolve()
+        found = self._load(item, base=self._base)
+        if not name:
+            found = getattr(found, snake(hook), None) or getattr(found, "middleware", None)
+        if not callable(found):
+            raise UserError(f"{path} has no function {name or snake(hook)!r}{'' if name else ' (or middleware)'}.")
+        return _Function(item, path, found, self._call)
+
+
+class _Function:
+    """One Python function of a chain."""
+
+    def __init__(self, name: str, file: Path, function: Callable[[Context], Any], call: Call) -> None:
+        self.name = name
+        self.file = file
+        self.function = function
+        self._call = call
+
+    async def run(self, ctx: Context, *, timeout_s: float) -> list[str]:
+        await self._call(self.function, ctx, timeout_s=timeout_s, file=self.file, what=str(ctx.hook))
+        return []
+
+
+def _check(ctx: Context) -> None:
+    """A value of the wrong kind is the fault of the hook that put it there."""
+    try:
+        ctx.edits()
+    except TypeError as error:
+        raise HookFailed(f"{ctx.file}: {ctx.hook} left something unusable: {error}.") from error

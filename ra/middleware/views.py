@@ -1,0 +1,235 @@
+"""Which parts of a run may a hook change? Views that hold copies, take edits in place or by assignment, and compare."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from ra.core.messages import Content, Document, Image, Message, Text, ToolResult
+from ra.core.model import Effort, Reply, Request, Section, Stop, ToolSpec, Usage
+from ra.core.value import Value
+
+
+class Spending(Value, frozen=True):
+    """What the run has used so far. `input_tokens` were neither read from nor written to a cache.
+
+    `cost` is in dollars, None when a model's price is not known.
+    """
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    cost: float | None = None
+
+    @property
+    def total_tokens(self) -> int:
+        return self.input_tokens + self.output_tokens + self.cache_read_tokens + self.cache_write_tokens
+
+    @classmethod
+    def of(cls, usage: Usage, cost: float | None = None) -> "Spending":
+        return cls(usage.input, usage.output, usage.cache_read, usage.cache_write, cost)
+
+
+class Loop:
+    """The run so far, the same in every hook. `messages` may be changed or assigned; the rest is to read."""
+
+    def __init__(
+        self,
+        messages: Sequence[Message],
+        *,
+        iteration: int = 0,
+        usage: Spending = Spending(),  # noqa: B008 - frozen
+        session: str = "",
+        model: str = "",
+    ) -> None:
+        self._before = messages
+        self._messages: list[Message] | None = None
+        self.iteration = iteration
+        self.usage = usage
+        self.session = session
+        self.model = model
+
+    @property
+    def cost(self) -> float | None:
+        return self.usage.cost
+
+    @property
+    def messages(self) -> list[Message]:
+        if self._messages is None:
+            self._messages = list(self._before)
+        return self._messages
+
+    @messages.setter
+    def messages(self, value: Iterable[Message | Mapping[str, Any]]) -> None:
+        self._messages = as_messages(value)
+
+    def settle(self) -> tuple[Message, ...] | None:
+        """The changed conversation, checked; None when it is as it was."""
+        return None if self._messages is None else changed(self._messages, self._before)
+
+
+class OutgoingRequest:
+    """The request of this call. `messages`, `sections`, `tools` and `max_output` may be changed or assigned."""
+
+    def __init__(self, request: Request) -> None:
+        self._before = request
+        self._messages = list(request.messages)
+        self.sections: list[Section] = list(request.sections)
+        self.tools: list[ToolSpec] = list(request.tools)
+        self.max_output = request.max_output
+
+    @property
+    def model(self) -> str:
+        return self._before.model
+
+    @property
+    def effort(self) -> Effort:
+        return self._before.effort
+
+    @property
+    def messages(self) -> list[Message]:
+        return self._messages
+
+    @messages.setter
+    def messages(self, value: Iterable[Message | Mapping[str, Any]]) -> None:
+        self._messages = as_messages(value)
+
+    def settle(self) -> Request | None:
+        before = self._before
+        messages = changed(self._messages, before.messages)
+        parts = (tuple(self.sections), tuple(self.tools), self.max_output)
+        if messages is None and parts == (before.sections, before.tools, before.max_output):
+            return None
+        request = msgspec.structs.replace(
+            before,
+            messages=before.messages if messages is None else messages,
+            sections=convert(parts[0], tuple[Section, ...]),
+            tools=convert(parts[1], tuple[ToolSpec, ...]),
+            max_output=convert(self.max_output, int),
+        )
+        marks = msgspec.structs.replace(
+            before.marks,
+            tools=before.marks.tools and bool(request.tools),
+            sections=tuple(i for i in before.marks.sections if i < len(request.sections)),
+            messages=tuple(i for i in before.marks.messages if i < len(request.messages)),
+        )
+        return msgspec.structs.replace(request, marks=marks)
+
+
+class IncomingResponse:
+    """The model's answer. `message` may be assigned, or `text`, which leaves tool calls and thinking as they are."""
+
+    def __init__(self, reply: Reply) -> None:
+        self.before = reply
+        self._message = reply.message
+
+    @property
+    def usage(self) -> Usage:
+        return self.before.usage
+
+    @property
+    def stop(self) -> Stop:
+        return self.before.stop
+
+    @property
+    def message(self) -> Message:
+        return self._message
+
+    @message.setter
+    def message(self, value: Message | Mapping[str, Any]) -> None:
+        message = as_message(value)
+        if message.role != "assistant":
+            raise TypeError(f"a response is an assistant message, not {message.role!r}")
+        self._message = message
+
+    @property
+    def text(self) -> str:
+        return self._message.text
+
+    @text.setter
+    def text(self, value: str) -> None:
+        self._message = msgspec.structs.replace(self._message, blocks=with_text(self._message.blocks, value))
+
+
+class Outcome:
+    """What a tool gave back. `content` is its text; assign text, or blocks when there are images."""
+
+    def __init__(self, result: ToolResult) -> None:
+        self.before = result
+        self._blocks = result.content
+        self.is_error = result.is_error
+
+    @property
+    def content(self) -> str:
+        return "\n".join(block.text for block in self._blocks if isinstance(block, Text))
+
+    @content.setter
+    def content(self, value: "str | Iterable[Content]") -> None:
+        self._blocks = with_text(self._blocks, value) if isinstance(value, str) else as_blocks(value)
+
+    @property
+    def blocks(self) -> tuple[Content, ...]:
+        return self._blocks
+
+    @blocks.setter
+    def blocks(self, value: Iterable[Content]) -> None:
+        self._blocks = as_blocks(value)
+
+
+def convert(value: Any, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind, from_attributes=False)
+    except msgspec.ValidationError as error:
+        raise TypeError(str(error)) from error
+
+
+def _clean(text: str) -> str:
+    return text.encode("utf-8", "replace").decode()  # a lone surrogate could not be stored
+
+
+def as_message(value: object) -> Message:
+    """A message from a message, from `{role, content}` with text, or from the JSON that scripts read."""
+    if isinstance(value, Mapping):
+        content = value.get("content")
+        if isinstance(content, str) and "blocks" not in value:
+            value = {"role": value.get("role"), "blocks": [{"type": "text", "text": _clean(content)}]}
+        value = convert(value, Message)
+    if not isinstance(value, Message):
+        raise TypeError(f"a message is a Message or {{'role': …, 'content': …}}, not {type(value).__name__}")
+    try:
+        # What was built by hand is checked like what was read: the timeline must be able to store it.
+        return msgspec.json.decode(msgspec.json.encode(value), type=Message)
+    except (msgspec.ValidationError, UnicodeEncodeError, TypeError) as error:
+        raise TypeError(f"not a message that can be stored: {error}") from error
+
+
+def as_messages(values: Iterable[Any]) -> list[Message]:
+    if isinstance(values, str | Mapping):
+        raise TypeError("messages is a list of messages")
+    return [as_message(value) for value in values]
+
+
+def changed(now: Sequence[Message], before: Sequence[Message]) -> tuple[Message, ...] | None:
+    if len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True)):
+        return None
+    known = {id(message) for message in before}
+    checked = tuple(message if id(message) in known else as_message(message) for message in now)
+    return None if checked == tuple(before) else checked
+
+
+def as_blocks(values: Iterable[Content]) -> tuple[Content, ...]:
+    blocks = tuple(values)
+    for block in blocks:
+        if not isinstance(block, Text | Image | Document):
+            raise TypeError(f"content is text, or Text, Image and Document blocks, not {type(block).__name__}")
+    return tuple(Text(_clean(block.text)) if isinstance(block, Text) else block for block in blocks)
+
+
+def with_text(blocks: Sequence[Any], text: str) -> tuple[Any, ...]:
+    """The blocks with one text where the first stood, and no other text."""
+    if not isinstance(text, str):
+        raise TypeError(f"text is a str, not {type(text).__name__}")
+    first = next((i for i, block in enumerate(blocks) if isinstance(block, Text)), len(blocks))
+    rest = [block for block in blocks[first:] if not isinstance(block, Text)]
+    return (*blocks[:first], Text(_clean(text)), *rest)
