@@ -1,0 +1,272 @@
+"""What is left of text and messages that must be smaller, and how is the rest read back?"""
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from functools import cached_property, partial
+from typing import Protocol
+
+import msgspec
+
+from ra.context.fit import Part, allot
+from ra.context.tokens import Estimator, Where
+from ra.core.messages import Block, Content, Document, Image, Message, Text, Thinking, ToolCall, ToolResult, say
+from ra.core.value import Value, encode
+
+TERSE = 48  # tokens: with less room the marker is one character, and the reference stands in the report alone
+
+
+class Trimmed(Value, frozen=True):
+    """What is left. `indexes` says which of the original messages these are; a marker has the index of what follows.
+
+    `cut` says what was left out and how to recall it, and is empty when nothing was; `kept` is that, by reference.
+    """
+
+    messages: tuple[Message, ...]
+    indexes: tuple[int, ...]
+    tokens: int
+    cut: str = ""
+    kept: dict[str, str] = {}
+
+
+class Trim(Protocol):
+    """A way to make messages smaller."""
+
+    size: int
+
+    def fit(self, limit: int) -> int:
+        """Tokens that are left within the limit."""
+        ...
+
+    def take(self, limit: int) -> Trimmed:
+        """What is left within the limit."""
+        ...
+
+
+def reference(text: str) -> str:
+    """The name of a text that is kept outside the log: the same text has the same name."""
+    from hashlib import sha256  # loads OpenSSL, which most runs do not need
+
+    return "~" + sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def groups(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
+    """Messages in pieces that are never torn: an assistant's message with the results of its calls, or one message."""
+    found: list[list[Message]] = []
+    open_calls: set[str] = set()
+    for message in messages:
+        answered = {block.call_id for block in message.blocks if isinstance(block, ToolResult)}
+        if found and answered and answered <= open_calls:
+            found[-1].append(message)
+            continue
+        open_calls = {call.id for call in message.calls}
+        found.append([message])
+    return [tuple(group) for group in found]
+
+
+class Shortened(Value, frozen=True):
+    text: str
+    cut: str = ""
+    kept: dict[str, str] = {}
+
+
+def shorten(text: str, limit: int, where: Where, estimator: Estimator) -> Shortened:
+    """Text of at most so many tokens, with a marker at the cut that says how to read the whole."""
+    size = estimator.text(text)
+    if size <= limit:
+        return Shortened(text)
+    ref = reference(text)
+    marker = f"\n[… cut here: recall {ref} reads the whole text, {size} tokens …]\n" if limit >= TERSE else "…"
+    left = estimator.clip(text, limit, where, marker=marker)
+    return Shortened(left, f"{size} tokens cut to {estimator.text(left)}; recall {ref}", {ref: text})
+
+
+class ByGroup:
+    """Keeps the newest whole groups, without holes.
+
+    `name` is given to the marker that stands in for the others, and without a name there is none. With `at_least_one`,
+    a newest group that is too large by itself is shortened instead of dropped.
+    """
+
+    def __init__(
+        self, messages: Sequence[Message], estimator: Estimator, *, name: str = "", at_least_one: bool = False
+    ) -> None:
+        self._messages = messages
+        self._estimator = estimator
+        self._name = name
+        self._at_least_one = at_least_one
+        self._groups = groups(messages)
+        self._newest = [0]  # tokens of the newest 0, 1, 2… groups
+        for group in reversed(self._groups):
+            self._newest.append(self._newest[-1] + estimator.messages(group))
+        self.size = self._newest[-1]
+
+    def fit(self, limit: int) -> int:
+        return self.take(limit).tokens
+
+    def take(self, limit: int) -> Trimmed:
+        total = len(self._messages)
+        if limit >= self.size:
+            return Trimmed(tuple(self._messages), tuple(range(total)), self.size)
+        count = self._count(limit)
+        newest = self._shortened(limit) if self._at_least_one and not count else self._whole(count)
+        dropped = total - len(newest.messages)
+        if not dropped:
+            return newest
+        marked = self._name and newest.tokens + self._marker_size <= limit
+        note = f"{dropped} of {total} messages, {self.size - newest.tokens} tokens; recall {self._ref}"
+        return Trimmed(
+            (self._marker, *newest.messages) if marked else newest.messages,
+            (dropped, *newest.indexes) if marked else newest.indexes,
+            newest.tokens + (self._marker_size if marked else 0),
+            "; ".join(filter(None, (note, newest.cut))),
+            {self._ref: self._transcript, **newest.kept},
+        )
+
+    def _whole(self, count: int) -> Trimmed:
+        """The newest so many groups."""
+        total = len(self._messages)
+        first = total - sum(len(group) for group in self._groups[len(self._groups) - count :])
+        return Trimmed(tuple(self._messages[first:]), tuple(range(first, total)), self._newest[count])
+
+    def _shortened(self, limit: int) -> Trimmed:
+        """The newest group, its texts cut."""
+        others = len(self._groups) > 1 and self._marker_size <= limit
+        last = ByText(self._groups[-1], self._estimator).take(limit - self._marker_size if others else limit)
+        first = len(self._messages) - len(self._groups[-1])
+        return msgspec.structs.replace(last, indexes=tuple(first + index for index in last.indexes))
+
+    def _count(self, limit: int) -> int:
+        """How many of the newest groups fit beside the marker."""
+        room = limit - self._marker_size
+        return bisect_right(self._newest, room) - 1 if room >= 0 else 0
+
+    @cached_property
+    def _transcript(self) -> str:
+        return transcript(self._messages)
+
+    @cached_property
+    def _ref(self) -> str:
+        return reference(self._transcript)
+
+    @cached_property
+    def _marker(self) -> Message:
+        # It names the whole and not what is hidden, so that its size does not depend on where the cut is.
+        total = f"all {len(self._messages)} messages, {self.size} tokens"
+        return say("user", f"[… earlier messages are cut: recall {self._ref} reads {total} …]", name=self._name)
+
+    @cached_property
+    def _marker_size(self) -> int:
+        return self._estimator.message(self._marker) if self._name else 0
+
+
+class ByText:
+    """Shortens text, oldest first, and keeps every message and role as long as their bare frames fit."""
+
+    def __init__(self, messages: Sequence[Message], estimator: Estimator, *, where: Where = "both") -> None:
+        self._messages = messages
+        self._estimator = estimator
+        self._where: Where = where
+        self._known: dict[int, Trimmed] = {}
+        self.size = estimator.messages(messages)
+
+    def fit(self, limit: int) -> int:
+        return self.size if limit >= self.size else self.take(limit).tokens
+
+    def take(self, limit: int) -> Trimmed:
+        if limit >= self.size:
+            return Trimmed(tuple(self._messages), tuple(range(len(self._messages))), self.size)
+        if limit not in self._known:
+            self._known[limit] = self._take(limit)
+        return self._known[limit]
+
+    def _take(self, limit: int) -> Trimmed:
+        count = self._that_fit_bare(limit)
+        first = len(self._messages) - count
+        messages = self._messages[first:]
+        texts = [text for message in messages for text in _texts(message.blocks)]
+        sizes = [self._estimator.text(text) for text in texts]
+        room = limit - self._estimator.messages(messages) + sum(sizes)
+        # A provider refuses empty text, so that a message whose text is gone still holds the mark of the cut.
+        parts = [
+            Part(size, partial(self._fit_text, text), size, minimum=min(1, size))
+            for text, size in zip(texts, sizes, strict=True)
+        ]
+        limits = allot(parts, room).limits
+        short = [shorten(text, most, self._where, self._estimator) for text, most in zip(texts, limits, strict=True)]
+        new = iter(short)
+        left = tuple(_with_texts(message, [next(new).text for _ in _texts(message.blocks)]) for message in messages)
+        kept = {ref: text for one in short for ref, text in one.kept.items()}
+        notes = [one.cut for one in short if one.cut]
+        if first:
+            dropped = transcript(self._messages[:first])
+            notes.insert(0, f"{first} of {len(self._messages)} messages; recall {reference(dropped)}")
+            kept[reference(dropped)] = dropped
+        tokens = self._estimator.messages(left)
+        return Trimmed(left, tuple(range(first, len(self._messages))), tokens, "; ".join(notes), kept)
+
+    def _fit_text(self, text: str, limit: int) -> int:
+        return self._estimator.text(shorten(text, limit, self._where, self._estimator).text)
+
+    def _that_fit_bare(self, limit: int) -> int:
+        """How many of the newest messages, in whole groups, fit when nothing but the mark is left of their texts."""
+        count = 0
+        for group in reversed(groups(self._messages)):
+            for message in group:
+                sizes = [self._estimator.text(text) for text in _texts(message.blocks)]
+                limit -= self._estimator.message(message) - sum(sizes) + sum(min(1, size) for size in sizes)
+            if limit < 0:
+                break
+            count += len(group)
+        return count
+
+
+def transcript(messages: Iterable[Message]) -> str:
+    """Messages as text that a reader can follow, every word of them in it."""
+    return "\n\n".join(f"{message.role}: " + "\n".join(map(_written, message.blocks)) for message in messages)
+
+
+def _written(block: Block) -> str:
+    match block:
+        case Text() | Thinking():
+            return block.text
+        case ToolCall():
+            return f"{block.name} {block.broken or encode(block.args).decode()}"
+        case ToolResult():
+            return "\n".join(map(_written, block.content))
+        case Image() | Document():
+            return f"[{block.media_type}, {len(block.data)} bytes]"
+
+
+def _texts(blocks: Iterable[Block | Content]) -> list[str]:
+    """The texts that may be shortened: not what was thought, which is sealed, nor what was called."""
+    texts: list[str] = []
+    for block in blocks:
+        match block:
+            case Text():
+                texts.append(block.text)
+            case ToolResult():
+                texts += _texts(block.content)
+            case _:
+                pass
+    return texts
+
+
+def _with_texts(message: Message, texts: list[str]) -> Message:
+    """The message with these in place of its texts, in order."""
+    if texts == _texts(message.blocks):
+        return message
+    new = iter(texts)
+
+    def content(part: Content) -> Content:
+        return Text(next(new), part.signature) if isinstance(part, Text) else part
+
+    def block(part: Block) -> Block:
+        match part:
+            case Text():
+                return Text(next(new), part.signature)
+            case ToolResult():
+                return msgspec.structs.replace(part, content=tuple(map(content, part.content)))
+            case _:
+                return part
+
+    return msgspec.structs.replace(message, blocks=tuple(map(block, message.blocks)))
