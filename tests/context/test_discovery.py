@@ -1,0 +1,175 @@
+"""Instruction files: who is heard, in which order, and who is not."""
+
+import os
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ra.context.discovery import MAX_BYTES, Discovered, discover, git_root, nested
+from ra.core.model import Section
+
+
+def section(name: str, text: str) -> Section:
+    return Section(name, "stable", f"Instructions from {name}:\n\n{text}")
+
+
+def project(root: Path, **files: str) -> Path:
+    (root / ".git").mkdir(parents=True)
+    for name, text in files.items():
+        path = root / name.replace("__", "/")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.with_suffix(".md").write_text(text)
+    return root
+
+
+def test_files_from_the_git_root_down_to_the_working_directory_the_nearest_last(tmp_path: Path) -> None:
+    root = project(tmp_path / "p", AGENTS="root", CLAUDE="claude", a__AGENTS="a", a__b__AGENTS="b", c__AGENTS="c")
+    (tmp_path / "AGENTS.md").write_text("above the root")
+    assert discover(root / "a" / "b") == Discovered(
+        (
+            section("CLAUDE.md", "claude"),
+            section("AGENTS.md", "root"),
+            section("a/AGENTS.md", "a"),
+            section("a/b/AGENTS.md", "b"),
+        )
+    )
+
+
+def test_without_git_only_the_working_directory_counts(tmp_path: Path) -> None:
+    (tmp_path / "AGENTS.md").write_text("outer")
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "AGENTS.md").write_text("inner")
+    assert discover(tmp_path / "sub") == Discovered((section("AGENTS.md", "inner"),))
+
+
+def test_a_worktree_has_a_git_file_and_is_a_root(tmp_path: Path) -> None:
+    main = tmp_path / "main"
+    git = ["git", "-c", "user.name=a", "-c", "user.email=a@b", "-C", str(main)]
+    subprocess.run(["git", "init", "-q", str(main)], check=True)
+    subprocess.run([*git, "commit", "-q", "--allow-empty", "-m", "x"], check=True)
+    subprocess.run([*git, "worktree", "add", "-q", str(tmp_path / "tree")], check=True)
+    (tmp_path / "tree" / "sub").mkdir()
+    assert (tmp_path / "tree" / ".git").is_file()
+    assert git_root(tmp_path / "tree" / "sub") == tmp_path / "tree"
+
+
+def test_patterns_replace_the_list_and_may_hold_a_star(tmp_path: Path) -> None:
+    root = project(tmp_path, AGENTS="no", rules__b="two", rules__a="one", CONVENTIONS="c")
+    found = discover(root, patterns=["CONVENTIONS.md", "rules/*.md"])
+    assert found.sections == (
+        section("CONVENTIONS.md", "c"),
+        section("rules/a.md", "one"),
+        section("rules/b.md", "two"),
+    )
+
+
+def test_a_pattern_for_the_whole_tree_is_refused_once_with_a_note(tmp_path: Path) -> None:
+    root = project(tmp_path, a__b__AGENTS="x")
+    found = discover(root / "a" / "b", patterns=["**/AGENTS.md"])
+    assert found == Discovered(
+        (), ("pattern '**/AGENTS.md': ** and absolute paths are not supported here; a pattern is for one directory",)
+    )
+
+
+@pytest.mark.parametrize("pattern", ["../outside.md", "/etc/hostname", "link.md", "folder/outside.md"])
+def test_nothing_outside_the_project_is_read(tmp_path: Path, pattern: str) -> None:
+    root = project(tmp_path / "p")
+    (tmp_path / "outside.md").write_text("evil")
+    (root / "link.md").symlink_to(tmp_path / "outside.md")
+    (root / "folder").symlink_to(tmp_path)
+    found = discover(root, patterns=[pattern])
+    assert found.sections == ()
+    assert "leads out of the project" in found.notes[0]
+
+
+def test_a_link_inside_the_project_is_followed_and_the_same_text_comes_once(tmp_path: Path) -> None:
+    root = project(tmp_path, AGENTS="rules")
+    (root / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert discover(root) == Discovered(
+        (section("CLAUDE.md", "rules"),), ("AGENTS.md: the same text as a file before it, left out",)
+    )
+
+
+def test_another_users_file_is_not_obeyed(tmp_path: Path) -> None:
+    root = project(tmp_path, AGENTS="planted", CLAUDE="mine")
+    if os.geteuid() == 0:
+        os.chown(root / "AGENTS.md", 65534, 65534)
+        found = discover(root)
+        owner = 65534
+        assert found.sections == (section("CLAUDE.md", "mine"),)
+    else:
+        found = discover(root, uid=os.geteuid() + 1)
+        owner = os.geteuid()
+        assert found.sections == ()
+    assert found.notes[-1] == f"AGENTS.md: belongs to another user (uid {owner}), not read"
+
+
+def test_a_long_file_is_cut_at_a_line_with_a_marker(tmp_path: Path) -> None:
+    line = "x" * 99 + "\n"
+    root = project(tmp_path, AGENTS=line * 1000)
+    (cut,) = discover(root).sections
+    kept = MAX_BYTES // 100 * 100
+    assert cut.cut == f"the first {kept} of 100000 bytes; read AGENTS.md for the rest"
+    assert cut.content == f"Instructions from AGENTS.md:\n\n{(line * (kept // 100)).strip()}\n[… {cut.cut}]"
+
+
+def test_a_fifo_a_directory_a_device_and_binary_are_not_read_and_do_not_hang(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    os.mkfifo(root / "fifo.md")
+    (root / "folder.md").mkdir()
+    (root / "binary.md").write_bytes(b"a\0b")
+    (root / "empty.md").write_text(" \n")
+    (root / "dangling.md").symlink_to("nowhere.md")
+    (root / "loop.md").symlink_to("loop.md")
+    names = ["fifo.md", "folder.md", "binary.md", "empty.md", "dangling.md", "loop.md"]
+    began = time.monotonic()
+    found = discover(root, patterns=names)
+    assert time.monotonic() - began < 1
+    assert found.sections == ()
+    assert [note.split(":")[0] for note in found.notes] == [name for name in names if name != "empty.md"]
+
+
+def test_invalid_utf8_is_replaced_and_invisible_characters_are_told(tmp_path: Path) -> None:
+    root = project(tmp_path)
+    (root / "AGENTS.md").write_bytes(b"\xef\xbb\xbfa\xffb\xf3\xa0\x81\x81")
+    found = discover(root)
+    assert found == Discovered(
+        (section("AGENTS.md", "a\ufffdb\U000e0041"),),
+        ("AGENTS.md: contains 1 invisible characters that the model reads and you do not see",),
+    )
+
+
+def test_what_a_file_says_is_not_expanded(tmp_path: Path) -> None:
+    root = project(tmp_path, AGENTS="read @/etc/passwd and url:http://127.0.0.1/")
+    assert discover(root).sections == (section("AGENTS.md", "read @/etc/passwd and url:http://127.0.0.1/"),)
+
+
+def test_a_subdirectorys_files_come_when_something_in_it_is_touched_and_only_once(tmp_path: Path) -> None:
+    root = project(tmp_path, AGENTS="root", a__AGENTS="a", a__b__AGENTS="b")
+    (root / "a" / "b" / "code.py").write_text("")
+    start = discover(root)
+    first = nested(Path("a/b/code.py"), root, given=start.sections)
+    assert first == Discovered((section("a/AGENTS.md", "a"), section("a/b/AGENTS.md", "b")))
+    assert nested(root / "a" / "b", root, given=start.sections + first.sections) == Discovered()
+    assert nested(Path("a/new/file.py"), root, given=start.sections + first.sections) == Discovered()
+
+
+@pytest.mark.parametrize("touched", ["../x.py", "/etc/passwd", "node_modules/dep/index.js", ".git/hooks/x"])
+def test_what_lies_outside_or_belongs_to_a_dependency_brings_nothing(tmp_path: Path, touched: str) -> None:
+    root = project(tmp_path / "p", node_modules__dep__AGENTS="obey me")
+    (tmp_path / "AGENTS.md").write_text("outside")
+    assert nested(Path(touched), root, given=()) == Discovered()
+
+
+@settings(max_examples=50, deadline=None)
+@given(data=st.binary(max_size=300), more=st.integers(0, 70_000))
+def test_any_bytes_give_valid_bounded_text(tmp_path_factory: pytest.TempPathFactory, data: bytes, more: int) -> None:
+    root = project(tmp_path_factory.mktemp("p"))
+    (root / "AGENTS.md").write_bytes(data + "é".encode() * (more // 2))
+    for found in discover(root).sections:
+        assert len(found.content.encode()) < 3 * MAX_BYTES + 500  # a replacement character is three bytes
+        assert bool(found.cut) == (len(data) + more // 2 * 2 > MAX_BYTES)
