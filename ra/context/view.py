@@ -163,6 +163,12 @@ class View:
         config = self.configured or Configured(provider="", model="", strategy="timeline")
         return Request(config.model, self.sections, self.messages, self._tools, config.effort, config.max_output)
 
+    def prompts(self) -> tuple[Unit, ...]:
+        """What the user asked first in this segment, and last: neither is ever hidden."""
+        first = next((unit for unit in self.units if unit.place == self.first), None)
+        newest = next((unit for unit in reversed(self.units) if unit.is_prompt), None)
+        return tuple(unit for unit in (first, newest if newest is not first else None) if unit)
+
     def open_calls(self) -> tuple[ToolCall, ...]:
         """Calls that have no result, oldest first."""
         waiting = [unit for unit in self.units if unit.open] if self._open else []
@@ -180,14 +186,30 @@ class View:
 
     def shown(self, unit: Unit) -> tuple[Message, ...]:
         """The messages of a unit as the model sees them, with a result for every call."""
-        head = self._clipped(unit.item)
+        head = self.clipped(unit.item)
         if unit.place == self.first:
             head = projection.summarized(head, self.summary)
         answers = tuple(
-            self._clipped(item) if item else projection.missing(call)
+            self.clipped(item) if item else projection.missing(call)
             for call, item in zip(unit.item.message.calls, unit.results, strict=True)
         )
         return (head, *answers) if head.blocks else answers
+
+    def clipped(self, item: Item) -> Message:
+        """A message as the model sees it, with what clips and the limit for tool results leave of it."""
+        at, block = item.place
+        keep = [
+            self._clips.get((at, block + number), projection.SHOWN if isinstance(part, ToolResult) else None)
+            for number, part in enumerate(item.message.blocks)
+        ]
+        if all(allowed is None for allowed in keep):
+            return item.message
+        known = self._short.get(item.place)
+        if known is None:
+            known = projection.clipped(item.message, f"#{at}", keep, self._estimator)
+            if known is not item.message:
+                self._short[item.place] = known
+        return known
 
     # --- how large it is, in o200k_base ---
 
@@ -198,18 +220,22 @@ class View:
         self._grow()
         return self.fixed_tokens() + self._tape.tokens()
 
-    def tokens_since(self, index: int) -> int:
-        """Of the messages from this index of `messages` on."""
+    def tokens_since(self, unit: int) -> int:
+        """Of the units from this one of `units` on."""
         self._grow()
-        return self._tape.tokens(since=index)
+        return self._tape.tokens(since=self._offsets[unit]) if unit < len(self._offsets) else 0
+
+    def messages_since(self, unit: int) -> tuple[Message, ...]:
+        self._grow()
+        return self._tape.messages[self._offsets[unit] :] if unit < len(self._offsets) else ()
 
     def unit_tokens(self, unit: Unit) -> int:
         return self._estimator.messages(self.shown(unit))
 
     @property
-    def counted(self) -> int:
-        """How many messages were counted already and cost nothing to count again."""
-        return self._tape.counted
+    def counted(self) -> bool:
+        """Was it counted before? Then only what is new costs anything."""
+        return self._tape.counted > 0
 
     # --- the parts of the fold ---
 
@@ -365,18 +391,3 @@ class View:
         for unit in self.units[len(self._offsets) :]:
             self._offsets.append(len(self._tape))
             self._tape.extend(self.shown(unit))
-
-    def _clipped(self, item: Item) -> Message:
-        at, block = item.place
-        keep = [
-            self._clips.get((at, block + number), projection.SHOWN if isinstance(part, ToolResult) else None)
-            for number, part in enumerate(item.message.blocks)
-        ]
-        if all(allowed is None for allowed in keep):
-            return item.message
-        known = self._short.get(item.place)
-        if known is None:
-            known = projection.clipped(item.message, f"#{at}", keep, self._estimator)
-            if known is not item.message:
-                self._short[item.place] = known
-        return known

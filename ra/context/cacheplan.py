@@ -1,0 +1,104 @@
+"""Which part of a request may the provider read from its cache? Where the marks stand, and what broke the prefix."""
+
+import math
+from collections.abc import Iterator
+
+import msgspec
+
+from ra.context.tokens import Estimator, source_of
+from ra.core.messages import Message
+from ra.core.model import Marks, Request, Section, ToolSpec
+from ra.core.value import Value, encode
+
+MOST = 4  # marks in one request, at Anthropic
+
+
+def marks(request: Request) -> Marks:
+    """At most four: the last message, the end of the request before, the tools, the system part; then tier edges.
+
+    A cache is looked up at a mark and at most 20 blocks before it. One turn may add more than that, so the second mark
+    of the rolling pair stands exactly where the request before ended: right before the newest answer.
+    """
+    rolling = _rolling(request.messages)
+    left = MOST - len(rolling) - bool(request.tools)
+    edges = _tier_edges(request)
+    return Marks(bool(request.tools), tuple(sorted(edges[-left:])), rolling)
+
+
+def _rolling(messages: tuple[Message, ...]) -> tuple[int, ...]:
+    if not messages:
+        return ()
+    last = len(messages) - 1
+    answers = (index for index in range(last, 0, -1) if messages[index].role == "assistant")
+    before = next(answers, 0) - 1
+    return (before, last) if before >= 0 else (last,)
+
+
+def _tier_edges(request: Request) -> list[int]:
+    """Indexes of the last section of each tier but the volatile one; the last of them ends the system part."""
+    ends = {section.tier: index for index, section in enumerate(request.sections) if section.tier != "volatile"}
+    return sorted(ends.values())
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A piece of a request as it is serialised, in the order in which providers read them."""
+
+    source: str
+    piece: str | ToolSpec | Section | Message
+    body: bytes
+
+    def tokens(self, estimator: Estimator) -> int:
+        """In o200k_base."""
+        match self.piece:
+            case ToolSpec():
+                return estimator.tools((self.piece,))
+            case Section():
+                return estimator.section(self.piece)
+            case Message():
+                return estimator.message(self.piece)
+            case _:
+                return 0
+
+
+def parts(request: Request) -> Iterator[Part]:
+    """The model, since caches are not shared between models; then tools, sections and messages."""
+    yield Part("model", request.model, request.model.encode())
+    yield from (Part("tools", spec, encode(spec)) for spec in request.tools)
+    yield from (Part(section.name, section, encode(section)) for section in request.sections)
+    yield from (Part(source_of(message), message, encode(message)) for message in request.messages)
+
+
+class Difference(Value, frozen=True):
+    """Where a request stopped being an extension of the one before it.
+
+    `byte` counts in the serialised request; `rebilled` are the tokens of the old request from there on, which could
+    have been read from a cache; `old` and `new` show the place.
+    """
+
+    byte: int
+    source: str
+    rebilled: int
+    old: str
+    new: str
+
+
+def first_difference(old: Request, new: Request, estimator: Estimator) -> Difference | None:
+    """None when the new request extends the old one byte for byte."""
+    before, after = list(parts(old)), [part.body for part in parts(new)]
+    offset = 0
+    for index, part in enumerate(before):
+        body = after[index] if index < len(after) else b""
+        if body != part.body:
+            same = _same(part.body, body)
+            around = slice(max(0, same - 40), same + 40)
+            rebilled = math.ceil(sum(lost.tokens(estimator) for lost in before[index:]) * estimator.factor)
+            shown = (part.body[around].decode(errors="replace"), body[around].decode(errors="replace"))
+            return Difference(offset + same, part.source, rebilled, *shown)
+        offset += len(part.body)
+    return None
+
+
+def _same(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))

@@ -1,0 +1,99 @@
+"""What stands in for hidden messages when no model is asked? An index of what happened, with references."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from ra.context.compaction.trace import Note, Trace, trace
+from ra.context.compaction.zones import Zones, gap
+from ra.context.tokens import Estimator
+from ra.context.view import Place, Unit, View
+from ra.core.facts import Checkpointed
+
+MOST = 3_000  # tokens of an index
+SHARE = 0.15  # of the room for a request, in a window so small that 3 000 would be much of it
+
+# What each heading may take of the index; what one leaves goes to the names, which come last.
+_HEADINGS = (
+    ("user", "The user said", 0.20),
+    ("changed", "Files changed", 0.15),
+    ("read", "Files read", 0.15),
+    ("command", "Commands", 0.20),
+    ("error", "Errors", 0.10),
+)
+
+
+class Digest:
+    """Writes indexes. What was read off a group once is remembered, for the next index covers it again."""
+
+    def __init__(self, estimator: Estimator) -> None:
+        self._estimator = estimator
+        self._traces: dict[Place, Trace] = {}
+
+    def compact(self, view: View, zones: Zones, room: int) -> Checkpointed | None:
+        """Hide the whole compactable zone behind an index; None when there is nothing to hide."""
+        if all(unit.kind == "marker" for unit in zones.compactable):
+            return None
+        hole = gap(view, zones.compactable)
+        head = (
+            f"[Compacted: {sum(len(unit.items) for unit in hole.units)} messages are hidden here. Nothing is lost: "
+            f'recall("#N") reads position N word for word, recall("{hole.ref}") all of it, '
+            'recall("some words") searches. What happened there:]'
+        )
+        index = self.index(hole.units, min(MOST, int(room * SHARE)) - self._estimator.text(head))
+        return Checkpointed("digest", "", hidden=hole.hidden, clips=hole.clips, marker=f"{head}\n{index}".rstrip())
+
+    def index(self, units: Sequence[Unit], room: int) -> str:
+        """At most `room` tokens about these groups."""
+        traces = [self.trace(unit) for unit in units]
+        notes = [note for one in traces for note in one.notes]
+        lines: list[str] = []
+        for kind, heading, share in _HEADINGS:
+            latest = _latest(note for note in notes if note.kind == kind)
+            chosen = self._newest(latest, int(room * share) - self._estimator.text(heading) - 3)
+            if chosen:
+                lines += [f"{heading}:", *chosen]
+        used = self._estimator.text("\n".join(lines))
+        names = self._names(units, traces, " ".join(lines), room - used - 12)
+        return "\n".join([*lines, *([f"Names that came back: {names}"] if names else [])])
+
+    def trace(self, unit: Unit) -> Trace:
+        known = self._traces.get(unit.place)
+        if known is None:
+            known = self._traces[unit.place] = trace(unit)
+        return known
+
+    def _newest(self, notes: Sequence[Note], room: int) -> list[str]:
+        """The newest notes that fit, in their order."""
+        chosen: list[str] = []
+        for note in reversed(notes):
+            written = f"- {note.text} #{note.at}"
+            room -= self._estimator.text(written) + 1
+            if room < 0:
+                break
+            chosen.append(written)
+        return chosen[::-1]
+
+    def _names(self, units: Sequence[Unit], traces: Sequence[Trace], said: str, room: int) -> str:
+        """What came back most, and the place where it was seen last."""
+        weight: Counter[str] = Counter()
+        seen: dict[str, int] = {}
+        for unit, one in zip(units, traces, strict=True):
+            weight.update(one.names)
+            seen.update(dict.fromkeys(one.names, unit.last_at))
+        chosen: list[str] = []
+        for name in sorted(weight, key=lambda name: (-weight[name], -seen[name], name)):
+            if weight[name] < 2 or room <= 0:
+                break
+            if name in said:
+                continue
+            written = f"{name} #{seen[name]}"
+            room -= self._estimator.text(written) + 1
+            if room >= 0:
+                chosen.append(written)
+        return ", ".join(chosen)
+
+
+def _latest(notes: Iterable[Note]) -> list[Note]:
+    """One note for each text, where it was found last, in order of place."""
+    latest = {note.text: note for note in notes}
+    return sorted(latest.values(), key=lambda note: note.at)

@@ -1,0 +1,85 @@
+"""What may a compaction hide? Everything between what is pinned and what is recent, in whole groups."""
+
+from collections import Counter
+from collections.abc import Collection, Sequence
+
+import msgspec
+
+from ra.context.view import Place, Unit, View
+from ra.core.facts import Clip
+
+
+class Zones(msgspec.Struct, frozen=True):
+    """The conversation in two of its three zones, oldest first; all that is in neither is pinned.
+
+    Pinned are the first prompt, the newest prompt (it is what the model works on), entries and a handover.
+    """
+
+    compactable: tuple[Unit, ...]
+    recent: tuple[Unit, ...]
+
+
+def split(view: View, recent_room: int) -> Zones:
+    """Recent are the newest whole groups that fit into `recent_room` tokens, and at least the last one."""
+    units = view.units
+    start, left = len(units), recent_room
+    while start > 0:
+        left -= view.unit_tokens(units[start - 1])
+        if left < 0 and any(unit.kind == "said" for unit in units[start:]):
+            break
+        start -= 1
+    asked = {unit.place for unit in view.prompts()}
+    compactable = tuple(
+        unit
+        for unit in units[:start]
+        if unit.kind in ("said", "notice", "marker") and unit.place not in asked and not unit.open
+    )
+    return Zones(compactable, tuple(units[start:]))
+
+
+class Gap(msgspec.Struct, frozen=True):
+    """What a checkpoint hides: positions, parts of positions, and the units that lie there now or did before."""
+
+    hidden: tuple[tuple[int, int], ...]
+    clips: tuple[Clip, ...]
+    units: tuple[Unit, ...]
+
+    @property
+    def ref(self) -> str:
+        """How to recall it."""
+        ends = {unit.at: unit.last_at for unit in self.units}
+        spans = [(start, ends.get(end, end)) for start, end in self.hidden] or [
+            (clip.at, clip.at) for clip in self.clips
+        ]
+        return ", ".join(f"#{start}-{end}" if end > start else f"#{start}" for start, end in dict.fromkeys(spans))
+
+
+def gap(view: View, chosen: Sequence[Unit]) -> Gap:
+    """Hide the chosen units, and the gap that lies right before them: two gaps that meet become one."""
+    before = view.units.index(chosen[0]) - 1
+    if before >= 0 and view.units[before].kind == "marker":
+        chosen = (view.units[before], *chosen)
+    hidden, clips = _address(view.units, {unit.place for unit in chosen})
+    past = [unit for unit in view.hidden if any(start <= unit.at <= end for start, end in hidden)]
+    units = sorted((*past, *(unit for unit in chosen if unit.kind != "marker")), key=lambda unit: unit.place)
+    return Gap(hidden, clips, tuple(units))
+
+
+def _address(units: Sequence[Unit], places: Collection[Place]) -> tuple[tuple[tuple[int, int], ...], tuple[Clip, ...]]:
+    """As few ranges as possible. Messages that share one position (a hook assigned them) are named one by one."""
+    crowd = Counter(unit.at for unit in units)
+    runs: list[tuple[int, int]] = []
+    clips: list[Clip] = []
+    start: int | None = None
+    for unit in units:
+        if unit.place not in places:
+            start = None
+        elif crowd[unit.at] > 1:
+            start = None
+            clips += [Clip(unit.at, unit.place[1] + number, 0) for number in range(len(unit.item.message.blocks))]
+        elif start is None:
+            start = unit.at
+            runs.append((start, unit.at))
+        else:
+            runs[-1] = (start, unit.at)
+    return tuple(runs), tuple(clips)
