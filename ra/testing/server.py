@@ -107,8 +107,9 @@ class LoopbackServer:
             if fault and fault.kind == "status":
                 return self._failed(fault)
             if self.api_key is not None and self.wire.key(received.headers) != self.api_key:
-                return self._refused(401, "invalid x-api-key", {})
-            if wrong := self.wire.fault(body):
+                return self._refused(*self.wire.BAD_KEY, {})
+            model = str(body.get("model") or received.path.rpartition("/")[2].partition(":")[0])
+            if wrong := self.wire.fault(body, model=model):
                 return self._refused(400, wrong, {})
             sent = self._count(encode(countable(body)).decode())
             if self.window is not None and sent > self.window:
@@ -123,9 +124,10 @@ class LoopbackServer:
                 fault = step.fault
         if fault and fault.kind == "status":
             return self._failed(fault)
-        model = str(body.get("model") or received.path.rpartition("/")[2].partition(":")[0])
         usage = step.usage or self._usage(step, body, sent)
-        return Answer(frames=self.wire.frames(step, usage, model=model, number=number + 1), step=step, fault=fault)
+        return Answer(
+            frames=self.wire.frames(step, usage, body, model=model, number=number + 1), step=step, fault=fault
+        )
 
     def wait(self, seconds: float) -> None:
         """Sleep, unless the server is closed meanwhile."""

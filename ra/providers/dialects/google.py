@@ -35,7 +35,6 @@ STOPS: dict[str, Stop] = {
     "STOP": "end",
     "MAX_TOKENS": "length",
     "CONTINUATION": "length",
-    **{reason: "refused" for reason in REFUSALS},
 }
 FOREIGN = "skip_thought_signature_validator"
 """What Gemini 3 and later take in place of the signature of a call that another model made."""
@@ -155,7 +154,7 @@ class GoogleReader:
     def _end(self, reason: str, said: str) -> None:
         if reason in MISTAKES:
             self._mistake = f"The model's answer ended with {reason}{': ' if said else ''}{said}"
-        self._draft.stop = STOPS.get(reason, "end")
+        self._draft.stop = "refused" if reason in REFUSALS else STOPS.get(reason, "end")
 
     def _add(self, part: JsonObject) -> Iterator[Delta]:
         signature = text(part, "thoughtSignature")

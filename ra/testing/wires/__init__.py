@@ -1,5 +1,6 @@
 """What does a provider's side of a dialect do? Check a request, refuse it in the provider's own words, or stream."""
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Protocol, cast
@@ -11,12 +12,17 @@ from ra.providers.script import Step
 PIECE = 12
 """Characters in one delta: about three tokens."""
 
+SEAL = "loop-"
+
 
 class Wire(Protocol):
     """One module per dialect."""
 
     BASE: str
     """The path that belongs to a base URL."""
+
+    BAD_KEY: tuple[int, str]
+    """How a wrong key is refused."""
 
     def is_call(self, path: str) -> bool:
         """Whether a POST to this path asks for an answer."""
@@ -26,7 +32,7 @@ class Wire(Protocol):
         """The API key that came with a request; names of headers are in lower case."""
         ...
 
-    def fault(self, body: JsonObject) -> str:
+    def fault(self, body: JsonObject, *, model: str) -> str:
         """What is wrong with this body, in the provider's own words; empty when nothing is."""
         ...
 
@@ -46,7 +52,7 @@ class Wire(Protocol):
         """How many answers of a model the conversation holds."""
         ...
 
-    def frames(self, step: Step, usage: Usage, *, model: str, number: int) -> Iterator[bytes]:
+    def frames(self, step: Step, usage: Usage, body: JsonObject, *, model: str, number: int) -> Iterator[bytes]:
         """The server-sent events of one answer."""
         ...
 
@@ -59,10 +65,10 @@ class Wrong(Exception):
     """Raised inside a check with the provider's words."""
 
 
-def told(check: Callable[[JsonObject], None], body: JsonObject) -> str:
-    """What a check says of a body. A body that is not even shaped like one is told apart, not crashed on."""
+def told(check: Callable[[], None]) -> str:
+    """What a check says. A body that is not even shaped like one is told so, not crashed on."""
     try:
-        check(body)
+        check()
     except Wrong as wrong:
         return str(wrong)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
@@ -73,6 +79,11 @@ def told(check: Callable[[JsonObject], None], body: JsonObject) -> str:
 def require(condition: object, words: str) -> None:
     if not condition:
         raise Wrong(words)
+
+
+def seal(thinking: str) -> str:
+    """A signature of thinking that a server here can check when it comes back."""
+    return SEAL + hashlib.sha256(thinking.encode()).hexdigest()[:24]
 
 
 def pieces(text: str) -> Iterator[str]:

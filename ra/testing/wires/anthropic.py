@@ -1,15 +1,15 @@
 """How does Anthropic's side of the Messages API behave?"""
 
-import hashlib
 import re
 from collections.abc import Iterator, Mapping
 
 from ra.core.model import Stop, Usage
 from ra.core.value import JsonObject
 from ra.providers.script import Step
-from ra.testing.wires import call_id, frame, pieces, raw_arguments, require, told
+from ra.testing.wires import SEAL, call_id, frame, pieces, raw_arguments, require, seal, told
 
 BASE = ""
+BAD_KEY = 401, "invalid x-api-key"
 
 STOPS: dict[Stop, str] = {
     "end": "end_turn",
@@ -29,7 +29,6 @@ KINDS = {
     504: "timeout_error",
     529: "overloaded_error",
 }
-SEAL = "loop-"
 THOUGHTS = ("thinking", "redacted_thinking")
 
 
@@ -58,12 +57,7 @@ def error_frame(status: int, message: str) -> bytes:
     return frame(refusal(status, message, {}), "error")
 
 
-def seal(thinking: str) -> str:
-    """A signature that this server can check later."""
-    return SEAL + hashlib.sha256(thinking.encode()).hexdigest()[:24]
-
-
-def frames(step: Step, usage: Usage, *, model: str, number: int) -> Iterator[bytes]:
+def frames(step: Step, usage: Usage, body: JsonObject, *, model: str, number: int) -> Iterator[bytes]:
     counts = {
         "input_tokens": usage.input,
         "cache_creation_input_tokens": usage.cache_write,
@@ -99,8 +93,8 @@ def _blocks(step: Step, number: int) -> Iterator[tuple[JsonObject, list[JsonObje
         yield block, [{"type": "input_json_delta", "partial_json": piece} for piece in raw]
 
 
-def fault(body: JsonObject) -> str:
-    return told(_check, body)
+def fault(body: JsonObject, *, model: str) -> str:
+    return told(lambda: _check(body))
 
 
 def _check(body: JsonObject) -> None:
