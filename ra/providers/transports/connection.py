@@ -52,8 +52,7 @@ class Connection:
             if isinstance(event, h11.Response):
                 self._answered = True
                 return event
-            if not isinstance(event, h11.InformationalResponse):
-                raise self._lost("closed the connection without an answer")
+            assert isinstance(event, h11.InformationalResponse)  # before an answer, h11 takes nothing else
 
     async def receive(self, timeout_s: float) -> h11.Event:
         """What the server says next. Raises Unavailable before the head of the answer, BadStream after it."""
@@ -68,7 +67,9 @@ class Connection:
         except OSError as error:
             raise self._lost(f"broke the connection ({error})") from error
         except h11.RemoteProtocolError as error:
-            raise self._lost(f"broke off its answer ({error})") from error
+            if not self._reader.at_eof():
+                raise self._failed(f"sent what is no HTTP ({error})") from error
+            raise self._lost(f"closed the connection {'inside its' if self._heard else 'without an'} answer") from error
         assert not isinstance(event, type)  # h11.PAUSED is for servers
         return event
 

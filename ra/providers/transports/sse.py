@@ -18,7 +18,8 @@ _BOM = b"\xef\xbb\xbf"
 class EventReader:
     """Turns chunks of a response body into the `data` of its events. A chunk may end anywhere, in a character too."""
 
-    def __init__(self) -> None:
+    def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
+        self._max_bytes = max_bytes
         self._rest: list[bytes] = []  # pieces of a line that has not ended yet
         self._data: list[bytes] = []  # the data lines of an event that has not ended yet
         self._size = 0
@@ -32,8 +33,8 @@ class EventReader:
             self._after_cr = False
         for line in chunk.splitlines(keepends=True):  # on bytes: CR, LF and CRLF, nothing else
             self._size += len(line)
-            if self._size > MAX_EVENT_BYTES:
-                raise BadStream(f"the server sent one event of more than {MAX_EVENT_BYTES // 1024 // 1024} MiB")
+            if self._size > self._max_bytes:
+                raise BadStream(f"The server sent one event of more than {self._max_bytes} bytes.")
             self._rest.append(line)
             if line.endswith((b"\n", b"\r")):
                 yield from self._end_line()
@@ -78,16 +79,16 @@ def decode(data: str | bytes) -> object:
             lenient = json.loads(text, strict=False)
             return json.loads(json.dumps(lenient, ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            raise BadStream(f"the server sent what is no JSON: {_excerpt(text)}") from error
+            raise BadStream(f"The server sent what is no JSON: {_excerpt(text)}.") from error
     except RecursionError as error:
-        raise BadStream("the server sent JSON that is nested too deeply") from error
+        raise BadStream("The server sent JSON that is nested too deeply.") from error
 
 
 def event(data: str) -> JsonObject:
     """The dict that one event carries."""
     value = decode(data)
     if not isinstance(value, dict):
-        raise BadStream(f"the server sent an event that is no object: {_excerpt(data)}")
+        raise BadStream(f"The server sent an event that is no object: {_excerpt(data)}.")
     return value
 
 
