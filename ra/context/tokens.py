@@ -72,7 +72,15 @@ class Estimator:
     def request(self, request: Request) -> int:
         """The size of a request in the model's tokens."""
         plain = sum(map(self.section, request.sections)) + self.tools(request.tools) + self.messages(request.messages)
-        return math.ceil(plain * self._factor)
+        return self.scaled(plain)
+
+    def scaled(self, plain: int) -> int:
+        """Tokens of o200k_base in the model's, rounded up."""
+        return math.ceil(round(plain * self._factor, 6))  # 100 × 1.1 is a little more than 110
+
+    def plain(self, tokens: float) -> int:
+        """The model's tokens in those of o200k_base, rounded down: as many fit into a budget of the model's."""
+        return int(round(tokens / self._factor, 6))
 
     def parts(self, request: Request) -> dict[str, int]:
         """The size of a request by source; the sum is that of `request`.
@@ -86,9 +94,9 @@ class Estimator:
         if request.tools:
             plain["tools"] = plain.get("tools", 0) + self.tools(request.tools)
         for message in request.messages:
-            source = _source(message)
+            source = source_of(message)
             plain[source] = plain.get(source, 0) + self.message(message)
-        return self._scaled(plain)
+        return self._scaled_parts(plain)
 
     def bound(self, request: Request) -> int:
         """More than `request` could ever say, without counting: a token is at least one byte."""
@@ -164,13 +172,13 @@ class Estimator:
         """Is it at most `keep` tokens? Seen from the bytes where they tell, so that short text is not even encoded."""
         return _bytes(text) <= keep or self.text(text) <= keep
 
-    def _scaled(self, plain: dict[str, int]) -> dict[str, int]:
+    def _scaled_parts(self, plain: dict[str, int]) -> dict[str, int]:
         """Every part times the factor, rounded such that the sum is the rounded sum."""
         scaled: dict[str, int] = {}
         before = after = 0
         for name, tokens in plain.items():
             before += tokens
-            scaled[name] = math.ceil(before * self._factor) - after
+            scaled[name] = self.scaled(before) - after
             after += scaled[name]
         return scaled
 
@@ -210,7 +218,7 @@ def _content(text: str) -> object:
     return text
 
 
-def _source(message: Message) -> str:
+def source_of(message: Message) -> str:
     if message.name:
         return message.name
     match message.blocks:
