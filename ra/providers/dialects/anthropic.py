@@ -80,7 +80,10 @@ def _is_result(block: JsonObject) -> bool:
 
 
 def _made(message: Message, request: Request) -> list[JsonObject]:
-    return [block for block in map(_block, _content(message, request)) if block is not None]
+    made = [block for block in map(_block, _content(message, request)) if block is not None]
+    while made and made[-1]["type"] in THOUGHTS:  # an answer that ends in thinking is refused
+        made.pop()
+    return made
 
 
 def _content(message: Message, request: Request) -> tuple[Block, ...]:

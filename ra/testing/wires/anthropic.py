@@ -110,6 +110,8 @@ def _check(body: JsonObject) -> None:
     for i, (role, content) in enumerate(zip(roles, contents, strict=True)):
         require(role in ("user", "assistant"), f"messages.{i}: role '{role}' is not supported on this model")
         require(content, f"messages.{i}: all messages must have non-empty content")
+        ends = content[-1]["type"]
+        require(ends not in THOUGHTS, f"messages.{i}: The final block in an assistant message cannot be `{ends}`.")
         for j, block in enumerate(content):
             _check_block(f"messages.{i}.content.{j}", block, role, ids)
     _check_pairs(roles, contents)
