@@ -50,6 +50,7 @@ def _google(account: Account) -> Any:
 
     options = types.HttpOptions(
         base_url=account.base_url or None,
+        api_version="v1beta" if account.platform == "plain" else None,  # as the dialect has it
         headers=account.headers,
         timeout=int(account.timeout_s * 1000),
         retry_options=types.HttpRetryOptions(attempts=1),

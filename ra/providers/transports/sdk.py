@@ -115,7 +115,7 @@ async def _google(client: Any, request: Request, body: JsonObject) -> Events:
         async with aclosing(stream):
             async for chunk in stream:
                 begun = True
-                yield chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
+                yield _as_sent(chunk.model_dump(mode="json", by_alias=True, exclude_none=True))
     except errors.APIError as error:
         headers = dict(error.response.headers) if error.response is not None else {}
         raise failure(error.code or 0, headers, error.details, provider="google") from error
@@ -125,6 +125,15 @@ async def _google(client: Any, request: Request, body: JsonObject) -> Events:
         raise _cut(error) from error
     except google.auth.exceptions.GoogleAuthError as error:
         raise AuthFailed(str(error)) from error
+
+
+def _as_sent(chunk: JsonObject) -> JsonObject:
+    """Signatures in the alphabet of the API: the SDK writes base64 in the one for URLs."""
+    for candidate in chunk.get("candidates", ()):
+        for part in candidate.get("content", {}).get("parts", ()):
+            if "thoughtSignature" in part:
+                part["thoughtSignature"] = part["thoughtSignature"].replace("-", "+").replace("_", "/")
+    return chunk
 
 
 _SENDERS: dict[str, Callable[[Any, Request, JsonObject], Events]] = {
