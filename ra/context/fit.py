@@ -4,6 +4,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ra.core.value import Value
+
 
 class Part(msgspec.Struct, frozen=True):
     """Something that wants room.
@@ -25,6 +27,20 @@ class Allotment(msgspec.Struct, frozen=True):
     limits: tuple[int, ...]
     short: tuple[int, ...] = ()
     floors_ignored: bool = False
+
+
+class Row(Value, frozen=True):
+    """What became of a part, for the report, in the model's tokens. `cut` says what is missing and how to recall it."""
+
+    name: str
+    role: str
+    tokens: int
+    size: int
+    max: int
+    minimum: int = 0
+    priority: int = 0
+    tier: str = ""
+    cut: str = ""
 
 
 def allot(parts: Sequence[Part], budget: int) -> Allotment:

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ra.context.fit import Part, allot
+from ra.context.fit import Part, Row, allot
 from ra.context.tokens import Estimator
 from ra.context.trim import ByGroup, ByText, Trim, Trimmed
 from ra.core.errors import UsageError
@@ -18,20 +18,6 @@ ROLES = get_args(Role)
 TRIM_BEHAVIORS = get_args(TrimBehavior)
 
 Kind = Literal["input", "system", "rest"]
-
-
-class Row(Value, frozen=True):
-    """What became of a part, for the report, in the model's tokens. `cut` says what is missing and how to recall it."""
-
-    name: str
-    role: str
-    tokens: int
-    size: int
-    max: int
-    minimum: int = 0
-    priority: int = 0
-    tier: str = ""
-    cut: str = ""
 
 
 class Rendered(Value, frozen=True):

@@ -122,6 +122,16 @@ class ByGroup:
             {self._ref: self._transcript, **newest.kept},
         )
 
+    def needed(self, index: int) -> int:
+        """The limit at which the message at `index`, and all that came after it, stays."""
+        size, first = 0, len(self._messages)
+        for group in reversed(self._groups):
+            first -= len(group)
+            size += self._estimator.messages(group)
+            if first <= index:
+                break
+        return size + self._marker_size if first else self.size
+
     def _whole(self, count: int) -> Trimmed:
         """The newest so many groups."""
         total = len(self._messages)
