@@ -1,0 +1,143 @@
+"""How does a command run? Bash: in a sandbox, with a working directory that lasts, and background jobs."""
+
+import asyncio
+import os
+from typing import Annotated, Protocol
+
+import msgspec
+from msgspec import Meta
+
+from ra.tools.paths import Place, shown
+from ra.tools.process import Ended, Launch, Running, start
+from ra.tools.tool import Mistake, Output, Say, Tool, declare, text_output
+
+MAX_JOBS = 8
+MAX_TIMEOUT_S = 3600
+
+
+class BashArgs(msgspec.Struct):
+    command: str = ""
+    timeout: Annotated[float, Meta(description="Seconds", gt=0)] | None = None
+    background: Annotated[bool, Meta(description="Return at once with a job number")] = False
+    outside: Annotated[bool, Meta(description="Leave the sandbox (needs network, other folders): asks the user")] = (
+        False
+    )
+    job: Annotated[int, Meta(description="Instead of command: read new output of a background job")] | None = None
+    stop: Annotated[bool, Meta(description="End that job")] = False
+
+
+class Starter(Protocol):
+    def __call__(self, script: str, cwd: str, *, outside: bool) -> Launch: ...
+
+
+class Shell:
+    """The commands of one session: where they run, and what still runs in the background.
+
+    `launch(script, cwd, outside)` says how a command is started, in the sandbox or outside it.
+    """
+
+    def __init__(self, place: Place, env: dict[str, str], launch: Starter, *, timeout_s: float) -> None:
+        self.cwd = place.cwd
+        self.jobs: dict[int, tuple[str, Running]] = {}
+        self._place = place
+        self._env = env
+        self._launch = launch
+        self._timeout_s = timeout_s
+        self._last_job = 0
+
+    async def run(self, args: BashArgs, say: Say) -> Output:
+        if args.job is not None:
+            return await self._read_job(args.job, stop=args.stop)
+        if not args.command.strip():
+            raise Mistake("Bash needs a command (or the job of a background command).")
+        if "\0" in args.command:
+            raise Mistake("A command cannot hold a NUL character.")
+        if args.background:
+            return await self._start_job(args.command, outside=args.outside)
+        reader, writer = os.pipe()
+        try:
+            # On the first line, so that line numbers in error messages stay right.
+            script = f"trap 'pwd -P >&{writer}' EXIT; {args.command}"
+            running = await self._start(script, say, outside=args.outside, fds=(writer,))
+            os.close(writer)
+            writer = -1
+            timeout_s = min(args.timeout or self._timeout_s, MAX_TIMEOUT_S)
+            ended = await running.wait(timeout_s)
+            moved = self._move(_drain(reader))
+        finally:
+            os.close(reader)
+            if writer >= 0:
+                os.close(writer)
+        return _result(running.output.text(), ended, [*ended.notes, *moved], timeout_s)
+
+    async def close(self) -> None:
+        """End all background jobs."""
+        for _, running in self.jobs.values():
+            await running.kill()
+        self.jobs.clear()
+
+    async def _start(self, script: str, say: Say, *, outside: bool, fds: tuple[int, ...] = ()) -> Running:
+        if not os.path.isdir(self.cwd):
+            self.cwd = self._place.cwd
+        launch = await asyncio.to_thread(self._launch, script, self.cwd, outside=outside)
+        return await start(launch, cwd=self.cwd, env=self._env, say=say, fds=fds)
+
+    def _move(self, reported: str) -> list[str]:
+        """Follow the command's `cd`, as long as it stays in the project."""
+        if not reported or reported == self.cwd:
+            return []
+        if self._place.inside(self._place.real(reported)) is not None and os.path.isdir(reported):
+            self.cwd = reported
+            return []
+        return [f"The working directory is {shown(self.cwd)} again: {shown(reported)} lies outside the project."]
+
+    async def _start_job(self, command: str, *, outside: bool) -> Output:
+        if sum(not running.ended for _, running in self.jobs.values()) >= MAX_JOBS:
+            raise Mistake(f"{MAX_JOBS} background jobs are running; stop one first: job, stop.")
+        running = await self._start(command, lambda text: None, outside=outside)
+        self._last_job += 1
+        self.jobs[self._last_job] = (command, running)
+        return text_output(f"Job {self._last_job} runs in the background. Read its output with job: {self._last_job}.")
+
+    async def _read_job(self, number: int, *, stop: bool) -> Output:
+        if number not in self.jobs:
+            known = ", ".join(map(str, self.jobs)) or "none"
+            raise Mistake(f"There is no job {number}; jobs: {known}.")
+        _, running = self.jobs[number]
+        if stop:
+            await running.kill()
+        text = running.take_unread()
+        if not running.ended:
+            return text_output(f"{text}\n[job {number} is running]".lstrip("\n"))
+        ended = await running.wait()
+        state = "was stopped" if stop else f"ended with exit code {ended.code}"
+        return text_output("\n".join([text, *ended.notes, f"[job {number} {state}]"]).lstrip("\n"))
+
+
+def bash_tool(shell: Shell) -> Tool:
+    return declare(
+        BashArgs,
+        shell.run,
+        name="Bash",
+        description="Run commands; cd lasts. Sandbox: no network, writes only to the project and a private /tmp.",
+        own_timeout=True,
+    )
+
+
+def _drain(reader: int) -> str:
+    os.set_blocking(reader, False)
+    try:
+        return os.fsdecode(os.read(reader, 8192)).removesuffix("\n")
+    except BlockingIOError:
+        return ""
+
+
+def _result(text: str, ended: Ended, notes: list[str], timeout_s: float) -> Output:
+    if ended.timed_out:
+        notes.append(f"[timed out after {timeout_s:g} s; killed]")
+    elif ended.code:
+        code = ended.code if ended.code > 0 else 128 - ended.code
+        notes.append(f"[exit code {code}]")
+    body = text.rstrip("\n")
+    lines = [*([body] if body else []), *notes]
+    return text_output("\n".join(lines) or "(no output)", is_error=bool(ended.timed_out or ended.code))

@@ -1,0 +1,42 @@
+"""What must not be forgotten? Entry: keyed notes that stay in front of the model through compactions and restarts."""
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from ra.core.facts import Entry, EntryRemoved, EntrySet
+from ra.tools.tool import Mistake, Output, Say, Tool, declare, text_output
+
+
+class EntryArgs(msgspec.Struct):
+    action: Literal["set", "remove", "list"]
+    id: str = ""
+    content: Annotated[str, Meta(description="For set; replaces what the id held")] = ""
+
+
+def entry_tool(entries: Callable[[], Sequence[Entry]]) -> Tool:
+    """`entries` gives the live ones. What changes is returned as a fact; the loop records it."""
+
+    async def run(args: EntryArgs, say: Say) -> Output:
+        live = {entry.id: entry for entry in entries()}
+        if args.action == "list":
+            return text_output("\n".join(f"{id}: {entry.content}" for id, entry in live.items()) or "No entries.")
+        if not args.id.strip():
+            raise Mistake(f"{args.action} needs an id.")
+        if args.action == "remove":
+            if args.id not in live:
+                raise Mistake(f"There is no entry {args.id!r}; entries: {', '.join(live) or 'none'}.")
+            return text_output(f"Removed {args.id}.", facts=(EntryRemoved(args.id),))
+        if not args.content.strip():
+            raise Mistake("set needs content.")
+        clean = args.content.encode("utf-8", "replace").decode()
+        return text_output(f"Kept {args.id}.", facts=(EntrySet(args.id, clean),))
+
+    return declare(
+        EntryArgs,
+        run,
+        name="Entry",
+        description="Keep a note that survives when old conversation is cut: decisions, plans.",
+    )

@@ -1,0 +1,85 @@
+"""Which files have such a name? Glob: newest first, what git ignores left out."""
+
+import asyncio
+import os
+import subprocess
+import time
+from collections.abc import Iterable
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ra.tools.globs import glob_regex
+from ra.tools.paths import Place, shown
+from ra.tools.tool import Mistake, Say, Tool, declare
+from ra.tools.walk import RIPGREP_RULES, ripgrep, walk
+
+MAX_NAMES = 500
+
+
+class GlobArgs(msgspec.Struct):
+    pattern: Annotated[str, Meta(description="Such as src/**/*.{ts,tsx}")]
+    path: Annotated[str, Meta(description="Folder to look in")] = "."
+
+
+def glob_tool(place: Place, *, timeout_s: float) -> Tool:
+    async def run(args: GlobArgs, say: Say) -> str:
+        start = place.resolve(args.path, "Glob")
+        if not os.path.isdir(start):
+            raise Mistake(f"{shown(args.path)} is not a folder.")
+        prefix = "" if args.path in (".", "./", "") else args.path
+        return await asyncio.to_thread(_glob, start, args.pattern, prefix, timeout_s)
+
+    return declare(
+        GlobArgs,
+        run,
+        name="Glob",
+        description="Find files by name, newest first; git-ignored ones are left out.",
+        reads_only=True,
+    )
+
+
+def _glob(start: str, pattern: str, prefix: str, timeout_s: float) -> str:
+    deadline = time.monotonic() + timeout_s
+    if os.path.isabs(pattern):
+        real = os.path.relpath(pattern, start)
+        if real.startswith(".."):
+            raise Mistake("The pattern lies outside the folder; give the folder as path.")
+        pattern = real
+    regex = glob_regex(pattern.removeprefix("./"), paths=True)
+    matches = [name for name in _names(start, deadline) if regex.fullmatch(name)]
+    late = time.monotonic() > deadline
+    dated = sorted(
+        ((_mtime(os.path.join(start, name)), name) for name in matches), key=lambda pair: (-pair[0], pair[1])
+    )
+    lines = [shown(os.path.join(prefix, name)) for _, name in dated[:MAX_NAMES]]
+    if len(dated) > MAX_NAMES:
+        lines.append(f"[{len(dated) - MAX_NAMES} more; narrow the pattern]")
+    if late:
+        lines.append(f"[stopped after {timeout_s:g} s; there may be more]")
+    if not lines:
+        hint = f" To look in subfolders as well: **/{pattern}." if "/" not in pattern and "**" not in pattern else ""
+        return f"No files match.{hint}"
+    return "\n".join(lines)
+
+
+def _names(start: str, deadline: float) -> Iterable[str]:
+    program = ripgrep()
+    if program is None:
+        return walk(start, deadline=deadline)
+    command = [program, "--files", "--null", *RIPGREP_RULES]
+    try:
+        done = subprocess.run(
+            command, cwd=start, stdin=subprocess.DEVNULL, capture_output=True, timeout=deadline - time.monotonic()
+        )
+    except subprocess.TimeoutExpired as late:
+        return map(os.fsdecode, (late.stdout or b"").split(b"\0")[:-1])
+    return map(os.fsdecode, done.stdout.split(b"\0")[:-1])
+
+
+def _mtime(path: str) -> float:
+    try:
+        return os.stat(path, follow_symlinks=False).st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,65 @@
+"""What did the user set for single tools? `agent.tools`: per tool enabled, rootDir; for Bash also env."""
+
+import difflib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ra.core.errors import ConfigError
+from ra.core.settings import Settings
+from ra.tools.rules import BUILTIN
+
+HELD = ("Read", "Write", "Edit", "LS", "Glob", "Grep")
+
+
+class ToolOptions(Settings, frozen=True, kw_only=True):
+    enabled: bool = True
+    root_dir: str = ""
+    env: tuple[str, ...] = ()
+
+
+def options_of(settings: dict[str, Any], root: str, custom: tuple[str, ...] = ()) -> dict[str, ToolOptions]:
+    """Raises ConfigError that names the key and what would be right. `custom` itself is read by who loads the files."""
+    known = (*BUILTIN, *custom)
+    options = {}
+    for name, value in settings.items():
+        if name == "custom":
+            continue
+        if name not in known and not name.startswith("mcp__"):
+            close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+            meant = f"did you mean {close[0]}?" if close else f"tools: {', '.join(known)}, and custom."
+            raise ConfigError(f"agent.tools.{name}: there is no such tool; {meant}")
+        options[name] = _read(name, value, root)
+    return options
+
+
+def _read(name: str, value: Any, root: str) -> ToolOptions:
+    if isinstance(value, bool):
+        return ToolOptions(enabled=value)
+    try:
+        # Snake case is accepted in all settings.
+        plain = (
+            {"rootDir" if key == "root_dir" else key: held for key, held in value.items()}
+            if isinstance(value, dict)
+            else value
+        )
+        option = msgspec.convert(plain, ToolOptions)
+    except msgspec.ValidationError as error:
+        raise ConfigError(
+            f"agent.tools.{name}: {error}. Keys: enabled (true or false), rootDir (a folder), env (names)."
+        ) from error
+    if option.env and name != "Bash":
+        raise ConfigError(f"agent.tools.{name}.env: only Bash passes an environment on.")
+    if not option.root_dir:
+        return option
+    if name not in HELD:
+        raise ConfigError(f"agent.tools.{name}.rootDir: only {', '.join(HELD)} can be held to a folder.")
+    folder = (Path(root) / option.root_dir).resolve()
+    if not folder.is_relative_to(Path(root).resolve()):
+        raise ConfigError(
+            f"agent.tools.{name}.rootDir: {option.root_dir!r} lies outside the project; to read elsewhere use a rule."
+        )
+    if not folder.is_dir():
+        raise ConfigError(f"agent.tools.{name}.rootDir: {option.root_dir!r} is not a folder.")
+    return msgspec.structs.replace(option, root_dir=str(folder))

@@ -1,0 +1,149 @@
+"""What is this path? Inside the project or not, protected, a secret; and how a path is read and shown."""
+
+import os
+import re
+import unicodedata
+from collections.abc import Callable
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from ra.core.value import Value
+from ra.tools.tool import Mistake
+
+INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md", ".cursorrules", ".windsurfrules", ".github/copilot-instructions.md")
+CONFIG_NAMES = ("ra.yaml", "ra.yml")
+OWN_DIRS = (".git", ".ra")
+
+SECRET_NAMES = (
+    *(".env", ".env.*", ".envrc", "*.env"),
+    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.asc", "*.gpg"),
+    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
+    *(
+        ".netrc",
+        "_netrc",
+        ".pgpass",
+        ".pypirc",
+        ".npmrc",
+        ".git-credentials",
+        ".htpasswd",
+        ".dockercfg",
+        ".vault-token",
+    ),
+    *(
+        "credentials",
+        "credentials.json",
+        "client_secret*.json",
+        "service-account*.json",
+        "secrets.y*ml",
+        "secrets.json",
+    ),
+)
+NO_SECRET_NAMES = (".env.example", ".env.sample", ".env.template", ".env.dist", "*.pub", "example.env")
+SECRET_DIRS = (".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store", ".1password")
+CREDENTIAL_DIRS = (
+    *SECRET_DIRS,
+    *(".config/gh", ".config/gcloud", ".config/op", ".config/hub", ".config/git/credentials", ".config/rclone"),
+    *(".local/share/keyrings", ".local/share/kwalletd", ".mozilla", ".config/google-chrome", ".config/chromium"),
+    *(
+        ".cargo/credentials",
+        ".cargo/credentials.toml",
+        ".gem/credentials",
+        ".m2/settings.xml",
+        ".gradle/gradle.properties",
+    ),
+    *(".terraform.d/credentials.tfrc.json", ".anthropic", ".openai", ".claude", ".codex", ".config/ra", ".pki"),
+    *(".netrc", ".pgpass", ".pypirc", ".npmrc", ".git-credentials", ".vault-token", ".my.cnf", ".bash_history"),
+    *(".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history", ".env"),
+)
+"""What a box hides below the home directory."""
+
+_INVISIBLE = re.compile(
+    r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
+    r"\ufe00-\ufe0f\ufeff\uffa0\U000e0000-\U000e0fff]"
+)
+
+
+def fold(name: str) -> str:
+    """A name as the most forgiving file system would compare it.
+
+    macOS and Windows ignore case and the form of accents, HFS+ ignores invisible characters, Windows trailing
+    dots and spaces: `.Git`, `.g\\u200cit` and `.git.` may all be `.git`.
+    """
+    return unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)).casefold().rstrip(" .") or name
+
+
+def is_secret(path: str) -> bool:
+    *folders, name = [fold(part) for part in path.split(os.sep) if part] or [""]
+    if any(folder in SECRET_DIRS for folder in (*folders, name)):
+        return True
+    if any(fnmatchcase(name, pattern) for pattern in NO_SECRET_NAMES):
+        return False
+    return any(fnmatchcase(name, pattern) for pattern in SECRET_NAMES)
+
+
+def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTIONS) -> str:
+    """Why a path below the project is not simply written, or "" when it is."""
+    parts = [fold(part) for part in relative.split(os.sep) if part not in ("", ".")]
+    for own in OWN_DIRS:
+        if own in parts:
+            return f"it lies in {own}"
+    for pattern in (*instructions, *CONFIG_NAMES):
+        wanted = [fold(part) for part in pattern.split("/")]
+        if len(parts) >= len(wanted) and all(map(fnmatchcase, parts[-len(wanted) :], wanted)):
+            return "it is ra's configuration" if pattern in CONFIG_NAMES else "it is an instruction file"
+    return ""
+
+
+class Place(Value, frozen=True):
+    """Where calls happen: what is the project, what is free there.
+
+    `writes`: file tools may write in the project (a terminal, or --write). `boxed`: Bash has an OS sandbox.
+    `free`: tools that touch nothing outside ra. `roots`: tools that are held to a folder of their own.
+    """
+
+    root: str
+    cwd: str
+    home: str = ""
+    writes: bool = False
+    boxed: bool = False
+    free: tuple[str, ...] = ()
+    roots: dict[str, str] = {}
+    instructions: tuple[str, ...] = INSTRUCTIONS
+    real: Callable[[str], str] = os.path.realpath
+
+    def joined(self, path: str, tool: str = "") -> str:
+        """The path as the model meant it, from the tool's own folder. Raises Mistake for what no file can be called."""
+        if "\0" in path:
+            raise Mistake("A path cannot hold a NUL character.")
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError as error:
+            raise Mistake(f"No file can have this name: {path.encode('utf-8', 'replace').decode()!r}.") from error
+        if self.home and (path == "~" or path.startswith("~/")):
+            path = self.home + path[1:]
+        return os.path.join(self.roots.get(tool, self.cwd), path)
+
+    def resolve(self, path: str, tool: str = "") -> str:
+        """The path that would really be touched. Not normalised first: `link/..` is above the link's target."""
+        return self.real(self.joined(path, tool))
+
+    def inside(self, real: str, tool: str = "") -> str | None:
+        """The path relative to the project, None when it lies outside (or outside the folder the tool is held to)."""
+        root = self.real(self.root)
+        held_to = self.real(self.roots.get(tool, root))
+        if real != held_to and not real.startswith(held_to.rstrip(os.sep) + os.sep):
+            return None
+        return os.path.relpath(real, root)
+
+
+def shown(path: str) -> str:
+    """A path on one line of text: quoted when a control character is in it, invalid bytes replaced."""
+    clean = path.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return msgspec.json.encode(clean).decode() if any(ord(c) < 32 or ord(c) == 127 for c in clean) else clean
+
+
+def relative_to(path: str, base: str) -> str:
+    """Short for the eye: below `base` relative, elsewhere absolute."""
+    return os.path.relpath(path, base) if Path(path).is_relative_to(base) else path

@@ -1,0 +1,115 @@
+"""How does a command run? As a child that streams its output, ends in time, and takes all its descendants with it."""
+
+import asyncio
+import codecs
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from ra.tools.output import Ends
+from ra.tools.tool import Say
+
+STREAM_EVERY_S = 0.1
+STREAM_CHARACTERS = 4000
+
+
+class Launch(NamedTuple):
+    """What to start so that a command runs where it may.
+
+    The signal `killed_by` to the started process ends everything that the command started. `finish` cleans up
+    afterwards and returns what the model should know.
+    """
+
+    argv: Sequence[str]
+    fds: tuple[int, ...] = ()
+    finish: Callable[[], Sequence[str]] = tuple
+    killed_by: int = signal.SIGKILL
+
+
+class Ended(NamedTuple):
+    code: int
+    timed_out: bool
+    notes: Sequence[str]
+
+
+class Running:
+    """A started command. Its output collects in `output`; `unread` is what the reader of a job has not seen yet."""
+
+    def __init__(self, process: asyncio.subprocess.Process, launch: Launch, say: Say) -> None:
+        self.output = Ends()
+        self.unread = Ends()
+        self._process = process
+        self._launch = launch
+        self._pump = asyncio.create_task(self._read(say))
+        self._notes: Sequence[str] | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self._pump.done()
+
+    def take_unread(self) -> str:
+        text, self.unread = self.unread.text(), Ends()
+        return text
+
+    async def wait(self, timeout_s: float | None = None) -> Ended:
+        """Wait for the end, or bring it about: on time-out and on cancellation everything is killed."""
+        timed_out = False
+        try:
+            async with asyncio.timeout(timeout_s):
+                await asyncio.shield(self._pump)
+        except TimeoutError:
+            timed_out = True
+        finally:
+            await self.kill()
+        return Ended(self._process.returncode or 0, timed_out, self._notes or ())
+
+    async def kill(self) -> None:
+        """End the command and all that it started. Does nothing to one that has ended."""
+        if self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(self._launch.killed_by)
+        await asyncio.shield(self._pump)
+        if self._notes is None:
+            self._notes = ()
+            self._notes = self._launch.finish()
+
+    async def _read(self, say: Say) -> None:
+        assert self._process.stdout
+        decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        pending, last = "", 0.0
+        while data := await self._process.stdout.read(1 << 18):
+            self.output.add(data)
+            self.unread.add(data)
+            pending = (pending + decoder.decode(data))[-STREAM_CHARACTERS:]
+            if (now := time.monotonic()) - last >= STREAM_EVERY_S:
+                say(pending)
+                pending, last = "", now
+        if pending:
+            say(pending)
+        await self._process.wait()
+
+
+async def start(launch: Launch, *, cwd: str, env: dict[str, str], say: Say, fds: tuple[int, ...] = ()) -> Running:
+    """Raises OSError when nothing can be started."""
+    try:
+        process = await asyncio.create_subprocess_exec(
+            *launch.argv,
+            cwd=cwd,
+            env=env,
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            pass_fds=(*fds, *launch.fds),
+            start_new_session=True,
+            limit=1 << 18,
+        )
+    except OSError:
+        launch.finish()
+        raise
+    finally:
+        for descriptor in launch.fds:
+            os.close(descriptor)
+    return Running(process, launch, say)

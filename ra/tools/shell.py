@@ -1,0 +1,228 @@
+"""What would this shell command run? Its simple commands, by a real parser, and whether all of it was understood."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ra.core.value import Value
+from ra.tools.programs import RUNNERS, TAKES_SCRIPTS, must_spell
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_CHARACTERS = 20_000
+MAX_DEPTH = 5
+
+_PLAIN = {"program", "list", "pipeline", "subshell", "redirected_statement", "command"}
+_TOKENS = {"&&", "||", "|", "|&", ";", "&", "(", ")", "\n", ";;"}
+_STATIC = {"word", "number", "raw_string", "string", "string_content", "concatenation", "command_name"}
+_ODD = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_SUBSTITUTIONS = (
+    "command_substitution",
+    "process_substitution",
+    "expansion",
+    "simple_expansion",
+    "arithmetic_expansion",
+)
+
+
+class Part(Value, frozen=True):
+    """A simple command: the words that the program gets, and how it was written.
+
+    `spelled`: a rule must spell out at least so many of the words itself, because the last of them runs or writes
+    something else (`find -exec`, `sudo`, `git --output`); a wildcard does not stand for such a word.
+    `nested`: it was found inside a substitution, a string for another shell, or the arguments of a runner.
+    """
+
+    words: tuple[str, ...]
+    text: str
+    spelled: int = 1
+    nested: bool = False
+
+
+class Script(Value, frozen=True):
+    """`unclear` says what was not understood: such a command is never allowed by a rule with a pattern."""
+
+    parts: tuple[Part, ...]
+    unclear: str = ""
+    broken: bool = False
+
+
+def parse(command: str) -> Script:
+    return _parse(command, depth=0)
+
+
+def _parse(command: str, depth: int) -> Script:
+    if len(command) > MAX_CHARACTERS:
+        return Script(_rough_parts(command[:MAX_CHARACTERS]), "the command is too long to judge", broken=True)
+    source = command.encode("utf-8", "replace")
+    root = _parser().parse(source).root_node
+    reasons: list[str] = []
+    parts: list[Part] = []
+    _walk(root, parts, reasons, nested=depth > 0)
+    if root.has_error:
+        reasons.insert(0, "the command cannot be parsed")
+        parts.extend(_rough_parts(command))
+    if _ODD.search(command):
+        reasons.append("it holds control or invisible characters")
+    if not reasons and _second_opinion(command) != [word for part in parts for word in part.words]:
+        # Two readers must agree: what one of them takes for a comment or a here-document may be a command to bash.
+        reasons.append("the command can be read in two ways")
+    for part in tuple(parts):
+        parts.extend(_inner(part, depth, reasons))
+    return Script(tuple(dict.fromkeys(parts)), reasons[0] if reasons else "", root.has_error)
+
+
+@lru_cache(maxsize=1)
+def _parser() -> "Parser":
+    # Loaded only when a command has to be judged: 30 ms that a start must not pay.
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def _walk(node: "Node", parts: list[Part], reasons: list[str], *, nested: bool) -> None:
+    """Collect simple commands in order; note everything that is more than a plain list of them."""
+    if node.type == "command":
+        parts.append(_part(node, reasons, nested=nested))
+        children = [child for child in _descend(node) if child.type in _SUBSTITUTIONS or child.type == "heredoc_body"]
+        for child in children:
+            _walk(child, parts, reasons, nested=True)
+        return
+    if node.type == "file_redirect":
+        target = _text(node.child_by_field_name("destination"))
+        if target != "/dev/null" and not (target.isdigit() and re.search(r"[<>]&", _text(node))):
+            reasons.append(f"it redirects to or from {target or 'a file'}")
+    elif node.type in ("variable_assignment", "variable_assignments", "declaration_command", "unset_command"):
+        reasons.append("it sets variables")
+        if node.type == "declaration_command":
+            parts.append(Part(tuple(_text(node).split()), _text(node), nested=nested))
+    elif node.type == "heredoc_body":
+        _heredoc(node, parts, nested=nested)
+        reasons.append("it holds a here-document")
+    elif node.is_named and node.type not in _PLAIN | _STATIC | {"comment", "file_descriptor"}:
+        reasons.append(f"it holds a {node.type.replace('_', ' ')}")
+    elif node.type == "comment":
+        reasons.append("it holds a comment")
+    elif not node.is_named and node.type not in _TOKENS and node.type not in "<>&|":
+        reasons.append(f"it holds {node.type!r}")
+    inside = nested or node.type in _SUBSTITUTIONS
+    for child in node.children:
+        _walk(child, parts, reasons, nested=inside)
+
+
+def _descend(node: "Node") -> Iterator["Node"]:
+    """The topmost substitutions below a command."""
+    for child in node.children:
+        yield child
+        if child.type not in _SUBSTITUTIONS:
+            yield from _descend(child)
+
+
+def _heredoc(node: "Node", parts: list[Part], *, nested: bool) -> None:
+    """The body may be a script for the shell that reads it: each of its lines counts as one that could run."""
+    parts.extend(Part(part.words, part.text, part.spelled, True) for part in _rough_parts(_text(node)))
+
+
+def _part(node: "Node", reasons: list[str], *, nested: bool) -> Part:
+    words: list[str] = []
+    for child in node.children:
+        if child.type == "variable_assignment":
+            reasons.append("it sets a variable for a command")
+        elif child.type in ("file_redirect", "herestring_redirect", "heredoc_redirect"):
+            reasons.append("it redirects in the middle of a command")
+        else:
+            words.append(_word(child, reasons))
+    return Part(tuple(words), _text(node), must_spell(tuple(words)), nested)
+
+
+def _word(node: "Node", reasons: list[str]) -> str:
+    """What the shell makes of a word, as far as that can be known before it runs."""
+    if node.type in ("command_name", "concatenation"):
+        pieces = [_word(child, reasons) for child in node.children]
+        if node.type == "concatenation" and re.search(r"(?<!\\)\{.*(,|\.\.).*\}", _text(node), re.DOTALL):
+            reasons.append("it holds a brace expansion")
+        return "".join(pieces)
+    text = _text(node)
+    match node.type:
+        case "word" | "number":
+            if re.match(r"[*?\[]", text) or re.search(r"(?<!\\)[`$]|(?<!\\)[@?!+*]\(", text):
+                reasons.append(f"what {text!r} stands for is known only when it runs")
+            if text.startswith("~") and not re.match(r"~(/|$)", text):
+                reasons.append(f"what {text!r} stands for is known only when it runs")
+            return re.sub(r"\\(\n|.)", lambda m: "" if m[1] == "\n" else m[1], text, flags=re.DOTALL)
+        case "raw_string":
+            return text[1:-1]
+        case "string":
+            if any(child.is_named and child.type != "string_content" for child in node.children):
+                reasons.append("a word is known only when it runs")
+            return re.sub(r'\\(["$`\\\n])', lambda m: "" if m[1] == "\n" else m[1], text[1:-1])
+        case "ansi_c_string":
+            reasons.append("it holds $'…'")
+            return text[2:-1].encode("latin-1", "replace").decode("unicode_escape", "replace")
+        case _:
+            reasons.append("a word is known only when it runs")
+            return text
+
+
+def _text(node: "Node | None") -> str:
+    return (node.text or b"").decode("utf-8", "replace") if node else ""
+
+
+def _second_opinion(command: str) -> list[str] | None:
+    """The same words by another reader, which knows no comments and no here-documents."""
+    reader = shlex.shlex(re.sub(r"\\\n", "", command), posix=True, punctuation_chars="();<>|&")
+    reader.whitespace_split, reader.commenters = True, ""
+    try:
+        words = list(reader)
+    except ValueError:
+        return None
+    kept: list[str] = []
+    redirected = False
+    for word in words:
+        if re.fullmatch(r"[();<>|&]+", word):
+            redirected = "<" in word or ">" in word
+            if redirected and kept and kept[-1].isdigit():
+                kept.pop()  # the descriptor in 2>&1
+        elif redirected:
+            redirected = False  # where it goes to was judged as a redirection
+        else:
+            kept.append(word)
+    return kept
+
+
+def _rough_parts(text: str) -> tuple[Part, ...]:
+    """All that might be a command in text that no parser understands: for deny rules, which may match too much."""
+    parts = []
+    for piece in re.split(r"[;&|\n(){}`]|\$\(", text):
+        try:
+            words = shlex.split(piece)
+        except ValueError:
+            words = re.sub(r"[\"'\\]", "", piece).split()
+        while words and re.match(r"\w+=", words[0]):
+            words.pop(0)
+        if words:
+            parts.append(Part(tuple(words), piece.strip(), must_spell(tuple(words)), True))
+    return tuple(parts)
+
+
+def _inner(part: Part, depth: int, reasons: list[str]) -> Iterator[Part]:
+    """What a command that runs others could run: every tail of its words, and every word that may be a script."""
+    name = part.words[0].rsplit("/", 1)[-1] if part.words else ""
+    if name not in RUNNERS and not (name == "find" and part.spelled > 1):
+        return
+    for start in range(1, len(part.words)):
+        tail = part.words[start:]
+        if not tail[0].startswith("-") or "=" in tail[0]:
+            yield Part(tail, " ".join(tail), must_spell(tail), True)
+    if depth >= MAX_DEPTH:
+        reasons.append("it is nested too deeply")
+        return
+    scripts = [" ".join(part.words[1:])] if name in TAKES_SCRIPTS else []
+    for word in (*scripts, *(w.partition("=")[2] if w.startswith("-") else w for w in part.words[1:])):
+        if re.search(r"[\s;&|<>$`]", word):
+            for found in _parse(word, depth + 1).parts:
+                yield Part(found.words, found.text, found.spelled, True)
