@@ -47,11 +47,13 @@ STATUS_OF = {
 }
 
 # Patterns as text: `re` compiles and keeps one when it is first needed, which a good start never is.
-_QUOTA = (
-    r"(?i)insufficient[_ ](quota|balance|credits?|funds)|billing|credit balance|credits? (are )?(exhausted|depleted)"
-    r"|(used|spent) all (available |your )?credits|quota[^.]{0,40}PerDay|exceeded your current quota"
-    r"|(spend|usage|monthly|spending) limit (has been )?(reached|exceeded)|payment required|purchase (more )?credits"
+_BROKE = (
+    r"(?i)insufficient[_ ](quota|balance|credits?|funds)|billing_(error|hard_limit|not_active)|credit balance"
+    r"|credits? (are |is )?(exhausted|depleted)|(used|spent) all (available |your )?credits|purchase (more )?credits"
+    r"|(spend|usage|monthly|spending) limit (has been )?(reached|exceeded)|payment required"
 )
+_QUOTA = r"(?i)exceeded your current quota|check your plan and billing|quota[^.]{0,60}Per ?Day"
+_SPEED = r"(?i)per.?(min|sec|hour)"
 _AUTH = (
     r"(?i)api[_ ]key[_ ](not[_ ]valid|invalid|not found|expired|missing)|unauthenticated|invalid x-api-key"
     r"|(invalid|incorrect|missing|expired)( \S+)? api[_ -]?key"
@@ -93,8 +95,7 @@ def failure(
         wait = _wait_in(error, message)
     if status == 401 or (status in (400, 403) and re.search(_AUTH, evidence)):
         return AuthFailed(f"The API key was refused ({status}): {message} {_key_hint(provider)}", status=status)
-    # Google says "exceeded your current quota" of a limit per minute too, and then names the seconds to wait.
-    if status == 402 or (re.search(_QUOTA, evidence) and not (status == 429 and wait is not None and wait <= 120)):
+    if status == 402 or re.search(_BROKE, evidence) or _is_quota(evidence, wait):
         return QuotaExceeded(
             f"The account has no quota or credit left ({status}): {message} Top it up, or choose another provider.",
             status=status,
@@ -198,7 +199,7 @@ def _kinds(error: JsonObject) -> list[str]:
 
 def _status(status: int, error: JsonObject, kinds: list[str]) -> int:
     """The HTTP status; for an error inside a stream, the one that its code or type stands for."""
-    if status >= 400:
+    if status >= 300:
         return status
     for key in ("code", "status", "http_code"):
         value = error.get(key)
@@ -215,6 +216,12 @@ def _retried(status: int, names: Mapping[str, str], evidence: str) -> bool:
         return word == "true"
     too_fast = status == 413 and "per min" in evidence.lower()  # Groq's rate limit
     return status in RETRIED or status >= 500 or status == 0 or too_fast
+
+
+def _is_quota(evidence: str, wait: float | None) -> bool:
+    """Google says "exceeded your current quota" of a limit per minute too; then it names it, or the seconds to wait."""
+    passes = (wait is not None and wait <= 120) or re.search(_SPEED, evidence)
+    return re.search(_QUOTA, evidence) is not None and not passes
 
 
 def _wait_in(error: JsonObject, message: str) -> float | None:
