@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from ra.context import cacheplan
-from ra.context.compaction import ladder
+from ra.context.compaction.compactor import Compactor, Room
 from ra.context.compaction.digest import Digest
-from ra.context.compaction.truncate import truncate
-from ra.context.compaction.zones import Zones, split
+from ra.context.compaction.guard import Guard
+from ra.context.compaction.summarize import Call, Price, Summarizer
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.context.view import View
@@ -29,8 +29,8 @@ from ra.core.facts import (
 from ra.core.messages import ToolCall
 from ra.core.model import Effort, ModelInfo, Request, Usage
 
-OVERFLOW = "overflow"  # the reason of a compaction that the provider's refusal forced
-SHRINK = 0.90  # a compaction that leaves more than this of a request is not worth a rewritten cache
+THRESHOLD = "threshold"  # the reasons of compactions that nobody asked for: the request was too large for our rule
+OVERFLOW = "overflow"  # or for the provider
 GUESS = 0.75  # of a request that was refused by a server that named no limit
 CREDIBLE = 6.0  # no model counts more of its tokens for one of o200k_base
 LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
@@ -51,18 +51,6 @@ class Assembly(msgspec.Struct, frozen=True):
     warnings: tuple[str, ...] = ()
 
 
-class Room(msgspec.Struct, frozen=True):
-    """How large a request may be, counted in o200k_base; `rate` tokens of the model are one of those.
-
-    `most` must hold, `goal` is what a compaction aims at, `recent` what it leaves untouched at the end.
-    """
-
-    most: int
-    goal: int
-    recent: int
-    rate: float
-
-
 class Engine:
     """Owns the view of one session. It decides and returns facts; whoever runs it records them and applies them."""
 
@@ -73,6 +61,10 @@ class Engine:
         estimator: Estimator,
         window: Window,
         info: ModelInfo,
+        must_keep: Sequence[str] = (),
+        summarize: Call | None = None,
+        summary_info: ModelInfo | None = None,
+        price: Price = lambda model, usage: None,
         economy: Economy | None = None,
         cache_key: str = "",
     ) -> None:
@@ -82,6 +74,17 @@ class Engine:
         self.info = info
         self.view = View(estimator)
         self.digest = Digest(estimator)
+        summarizer = summarize and Summarizer(
+            summarize,
+            info=summary_info or info,
+            estimator=estimator,
+            digest=self.digest,
+            prompt=settings.prompt,
+            price=price,
+        )
+        self.compactor = Compactor(
+            settings, estimator, digest=self.digest, guard=Guard(must_keep), summarizer=summarizer
+        )
         self._economy = economy
         self._cache_key = cache_key
         self._billed: tuple[int, int] | None = None  # the first so many units, with all above them, are so many tokens
@@ -124,27 +127,32 @@ class Engine:
 
     # --- assemble ---
 
-    async def assemble(self, *, force: str = "", refit: int | None = None) -> Assembly:
+    async def assemble(self, *, force: str = "", refit: int | None = None, focus: str = "") -> Assembly:
         """The next request. `force` compacts now and says why; `refit` is the most that this request may have.
 
         Raises UserError when not even the system part and the tools fit.
         """
-        total = self._measure(exact=bool(force) or refit is not None)
+        total = self.measure(exact=bool(force) or refit is not None)
         reason = self._reason(total, force, refit)
         if total is None or not reason:
             return self._hand_over(self.view, total)
-        room = self._room(total, refit, eager=reason not in ("threshold", OVERFLOW))
+        room = self.room(total, refit, eager=reason not in (THRESHOLD, OVERFLOW))
         must = total > room.most * room.rate
-        slim, facts, warnings = await self._shrink(room, reason, must=must)
-        left = math.ceil(slim.tokens() * room.rate)
-        if must and slim.tokens() > room.most:
-            raise UserError(self._what_does_not_fit(slim, room))
-        if not must and left > total * SHRINK:
-            return self._hand_over(self.view, total, warnings=warnings)
+        sent = self._finish(self.view.request(), total)
+        shrunk = await self.compactor.shrink(self.view, room, reason, must=must, sent=sent, focus=focus)
+        if must and shrunk.view.tokens() > room.most:
+            raise UserError(self._what_does_not_fit(shrunk.view, room))
+        if not shrunk.facts:
+            return self._hand_over(self.view, total, warnings=shrunk.warnings)
         self._refused = 0.0
-        return self._hand_over(slim, left, facts=facts, warnings=warnings)
+        left = math.ceil(shrunk.view.tokens() * room.rate)
+        return self._hand_over(shrunk.view, left, facts=shrunk.facts, warnings=shrunk.warnings)
 
-    def _measure(self, *, exact: bool) -> int | None:
+    def request(self) -> Request:
+        """The next request as it stands, without deciding anything: what `ra context` shows."""
+        return self._finish(self.view.request(), self.measure(exact=False))
+
+    def measure(self, *, exact: bool) -> int | None:
         """The model's tokens in the next request: what was last reported, and an estimate of what came since."""
         start, billed = self._billed or (0, 0)
         if not exact:
@@ -157,7 +165,7 @@ class Engine:
                     return None
         plain = self.view.tokens_since(start) if billed else self.view.tokens()
         told = math.ceil(self.view.tokens() * self._refused) if self._refused else 0
-        return max(billed + math.ceil(plain * self.estimator.factor), told)
+        return max(billed + self.estimator.scaled(plain), told)
 
     def _near(self) -> int | None:
         """Up to this size neither the request nor the room for its answer has to change; None: no limit is known."""
@@ -181,10 +189,10 @@ class Engine:
             limit, threshold=settings.threshold, max_output=self._max_output, max_tokens=settings.max_tokens
         )
         if settings.enabled and level is not None and total > level:
-            return "threshold"
+            return THRESHOLD
         return self._economy(self.view) if settings.strategy == "auto" and self._economy else ""
 
-    def _room(self, total: int, refit: int | None, *, eager: bool) -> Room:
+    def room(self, total: int, refit: int | None = None, *, eager: bool) -> Room:
         """What a request that is now `total` tokens may come down to. Eager: to half of it, however much fits."""
         settings, limit = self.settings, self.window.limit or total
         rate = total / max(1, self.view.tokens())
@@ -197,37 +205,7 @@ class Engine:
             goal, recent = min(goal, total // 2), min(recent, total * settings.recent)
         goal = int(min(goal, most) / rate)
         left = goal - self.view.fixed_tokens() - sum(map(self.view.unit_tokens, self.view.prompts()))
-        return Room(int(most / rate), goal, max(0, min(int(recent / rate), left // 2)), rate)
-
-    # --- compact ---
-
-    async def _shrink(self, room: Room, reason: str, *, must: bool) -> tuple[View, tuple[Fact, ...], tuple[str, ...]]:
-        """Compact as the settings say; when the request still does not fit and must, go down the ladder."""
-        zones = split(self.view, room.recent)
-        view, facts = self._take(self.view, self._compact(zones, room), reason, room.rate)
-        if must and view.tokens() > room.most:
-            rungs = ladder.descend(view, zones, room.goal, room.most, self.estimator)
-            view, more = self._take(view, rungs, reason, room.rate)
-            facts += more
-        return view, facts, ()
-
-    def _compact(self, zones: Zones, room: Room) -> Sequence[Fact]:
-        if self.settings.strategy == "truncate":
-            fact = truncate(self.view, zones, room.goal)
-        else:
-            fact = self.digest.compact(self.view, zones, room.most - self.view.fixed_tokens())
-        return [fact] if fact else []
-
-    def _take(self, view: View, facts: Sequence[Fact], reason: str, rate: float) -> tuple[View, tuple[Fact, ...]]:
-        """The view on these facts, and the facts with their reason and with what they did to the size."""
-        taken: list[Fact] = []
-        for fact in facts:
-            before, view = view, view.after(fact)
-            if isinstance(fact, Checkpointed):
-                sizes = (math.ceil(one.tokens() * rate) for one in (before, view))
-                fact = msgspec.structs.replace(fact, reason=reason, before=next(sizes), after=next(sizes))
-            taken.append(fact)
-        return view, tuple(taken)
+        return Room(int(limit / rate), int(most / rate), goal, max(0, min(int(recent / rate), left // 2)), rate)
 
     # --- hand over ---
 
@@ -253,8 +231,8 @@ class Engine:
     # --- learn ---
 
     def observe_usage(self, usage: Usage) -> None:
-        """Calibrate: what the provider counted for the request that was handed over last."""
-        if self._sent is not None and usage.total_input:
+        """Calibrate by what the provider counted for the last request; nothing is counted only for that."""
+        if self._sent is not None and usage.total_input and self.view.counted:
             self.estimator.observe(self.estimator.request(self._sent), usage.total_input)
 
     def learn(self, limit: int | None, *, sent: int | None = None) -> int | None:
@@ -263,16 +241,12 @@ class Engine:
         A refused request is larger than the limit, whatever our count says; without a limit three quarters are tried.
         """
         plain = self.view.tokens()
-        told = sent or limit or math.ceil(plain * self.estimator.factor)
+        told = sent or limit or self.estimator.scaled(plain)
         self._refused = min(CREDIBLE, told / max(1, plain))
         known = self.window.limit
         if self.window.origin != "configured" or known is None or (limit or 0) < known:
             self.window = Window(limit or int(told * GUESS), "learned")
         return limit
-
-    def sizes(self, request: Request) -> dict[str, int]:
-        """Tokens of a request by source."""
-        return self.estimator.parts(request)
 
     @property
     def _max_output(self) -> int:

@@ -35,6 +35,14 @@ _ENTRY_TAG = re.compile(r"<(?=\s*/?\s*entr(?:y|ies)\b)", re.IGNORECASE)
 _SUMMARY_TAG = re.compile(r"<(?=\s*/?\s*compacted-context\b)", re.IGNORECASE)
 
 
+def text_of(message: Message) -> str:
+    """All text of a message, also inside results."""
+    parts = (
+        part for block in message.blocks for part in (block.content if isinstance(block, ToolResult) else (block,))
+    )
+    return "\n".join(part.text for part in parts if isinstance(part, Text))
+
+
 def missing(call: ToolCall) -> Message:
     """Stands in for a result that was never recorded: providers refuse a call without one."""
     return result(call, "interrupted; it may or may not have run", is_error=True)

@@ -10,8 +10,9 @@ from typing import Literal
 
 import msgspec
 
+from ra.context.projection import text_of
 from ra.context.view import Unit
-from ra.core.messages import Message, Text, ToolCall, ToolResult
+from ra.core.messages import ToolCall, ToolResult
 from ra.core.value import encode
 
 LINE = 160  # characters of one line of an index
@@ -75,13 +76,13 @@ def trace(unit: Unit) -> Trace:
     if unit.is_prompt:
         notes += [Note("user", line, unit.at) for line in decisions(unit.item.message.text)]
     for call, item in zip(calls, unit.results, strict=True):
-        answer = _text(item.message) if item else ""
+        answer = text_of(item.message) if item else ""
         failed = item is not None and any(b.is_error for b in item.message.blocks if isinstance(b, ToolResult))
         notes += _call_notes(call, answer, item.place[0] if item else unit.at, failed=failed)
         for name in set(_names(encode(call.args).decode())):
             names[name] += 3
         names.update(set(_names(answer)))
-    names.update(set(_names(_text(unit.item.message))))
+    names.update(set(_names(text_of(unit.item.message))))
     return Trace(tuple(notes), dict(names), tuple(dict.fromkeys(call.name for call in calls)))
 
 
@@ -133,14 +134,6 @@ def _call_notes(call: ToolCall, answer: str, at: int, *, failed: bool) -> Iterat
         fault = next((text for text in answer.splitlines() if _FAULT.search(text)), answer)
         if fault.strip():
             yield Note("error", line(fault), at)
-
-
-def _text(message: Message) -> str:
-    """All text of a message, also inside results."""
-    parts = [
-        part for block in message.blocks for part in (block.content if isinstance(block, ToolResult) else (block,))
-    ]
-    return "\n".join(part.text for part in parts if isinstance(part, Text))
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -1,0 +1,133 @@
+"""How does a request come down to its size? The strategy, the ladder below it, and the guard behind it."""
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+
+from ra.context.compaction import ladder
+from ra.context.compaction.digest import Digest
+from ra.context.compaction.guard import Guard, put_back
+from ra.context.compaction.summarize import SHARE, Summarizer
+from ra.context.compaction.truncate import truncate
+from ra.context.compaction.zones import Zones, split
+from ra.context.settings import CompactionSettings
+from ra.context.tokens import Estimator
+from ra.context.view import View
+from ra.core.facts import Checkpointed, Fact
+from ra.core.model import Request
+
+SHRINK = 0.90  # a compaction that leaves more than this of a request is not worth a rewritten cache
+KEPT = 0.25  # of the request, at most, for words that must be kept
+
+
+class Room(msgspec.Struct, frozen=True):
+    """How large a request may be, counted in o200k_base; `rate` tokens of the model are one of those.
+
+    `most` must hold, `goal` is what a compaction aims at, `recent` is left untouched at the end, `window` is the whole.
+    """
+
+    window: int
+    most: int
+    goal: int
+    recent: int
+    rate: float
+
+
+class Shrunk(msgspec.Struct, frozen=True):
+    """A view that became smaller, and the facts that made it so."""
+
+    view: View
+    facts: tuple[Fact, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class Compactor:
+    def __init__(
+        self,
+        settings: CompactionSettings,
+        estimator: Estimator,
+        *,
+        guard: Guard,
+        summarizer: Summarizer | None,
+        digest: Digest,
+    ) -> None:
+        self._settings = settings
+        self._estimator = estimator
+        self._digest = digest
+        self._guard = guard
+        self._summarizer = summarizer
+
+    async def shrink(
+        self, view: View, room: Room, reason: str, *, must: bool, sent: Request, focus: str = ""
+    ) -> Shrunk:
+        """Compact as the settings say; go down the ladder if it must fit and does not; put back what must be kept.
+
+        The view is returned as it was when the request would not become a tenth smaller and need not.
+        """
+        zones = split(view, room.recent)
+        facts, warnings = await self._compact(view, zones, room, must=must, sent=sent, focus=focus)
+        slim = view.after(*facts)
+        if must and slim.tokens() > room.most:
+            facts += ladder.descend(slim, zones, room.goal, room.most, self._estimator)
+            slim = view.after(*facts)
+        lost, more = await self._guard.lost(view, slim) if facts else ([], [])
+        if lost:
+            facts, late = self._mend(facts, lost, view, slim, room)
+            slim, more = view.after(*facts), [*more, *late]
+        worth = must or slim.tokens() <= view.tokens() * SHRINK
+        if not facts or not worth:
+            return Shrunk(view, warnings=(*warnings, *more))
+        return Shrunk(slim, _accounted(view, facts, reason, room.rate), (*warnings, *more))
+
+    def hide(self, view: View, zones: Zones, room: Room) -> Checkpointed | None:
+        """What needs no model: the fewest groups, or all of them behind an index."""
+        if self._settings.strategy == "truncate":
+            return truncate(view, zones, room.goal)
+        return self._digest.compact(view, zones, room.most - view.fixed_tokens())
+
+    async def _compact(
+        self, view: View, zones: Zones, room: Room, *, must: bool, sent: Request, focus: str
+    ) -> tuple[list[Fact], list[str]]:
+        if self._settings.strategy != "summarize" or self._summarizer is None:
+            fact = self.hide(view, zones, room)
+            return ([fact] if fact else []), []
+        # A summary is paid for: it has to be worth it before it is asked for.
+        cap = min(int(room.window * SHARE), (room.most - view.fixed_tokens()) // 4)
+        saved = sum(map(view.unit_tokens, zones.compactable)) - cap
+        if cap <= 0 or saved < view.tokens() * (1 - SHRINK):
+            fact = truncate(view, zones, room.goal) if must else None
+            return ([fact] if fact else []), []
+        space = room.most - view.fixed_tokens()
+        facts, warning = await self._summarizer.compact(view, zones, sent=sent, cap=cap, room=space, focus=focus)
+        return facts, [warning] if warning else []
+
+    def _mend(
+        self, facts: Sequence[Fact], lost: Sequence[str], view: View, slim: View, room: Room
+    ) -> tuple[list[Fact], list[str]]:
+        """Put back what fits, the newest first when not all of it does."""
+        left = max(0, min(int(room.most * KEPT), room.most - slim.tokens() - 16))
+        kept: list[str] = []
+        for words in reversed(lost):
+            left -= self._estimator.text(words) + 1
+            if left < 0:
+                break
+            kept.insert(0, words)
+        warnings = (
+            [f"mustKeep: {len(lost) - len(kept)} matches do not fit into the window."] if len(kept) < len(lost) else []
+        )
+        return (put_back(facts, kept, view.summary) if kept else list(facts)), warnings
+
+
+def _accounted(view: View, facts: Sequence[Fact], reason: str, rate: float) -> tuple[Fact, ...]:
+    """The facts with their reason and with what each did to the size."""
+    accounted: list[Fact] = []
+    before = math.ceil(view.tokens() * rate)
+    for fact in facts:
+        view = view.after(fact)
+        if isinstance(fact, Checkpointed):
+            after = math.ceil(view.tokens() * rate)
+            fact = msgspec.structs.replace(fact, reason=reason, before=before, after=after)
+            before = after
+        accounted.append(fact)
+    return tuple(accounted)

@@ -1,0 +1,112 @@
+"""Did a compaction lose what must be kept? String-checked after each one; what was lost is put back word for word."""
+
+import asyncio
+import json
+import re
+import sys
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ra.context.projection import text_of
+from ra.context.view import Place, Unit, View
+from ra.core.errors import ConfigError
+from ra.core.facts import Checkpointed, Fact
+from ra.core.messages import Message
+from ra.core.value import encode
+
+_KEPT = "Kept word for word:"
+TIMEOUT_S = 3.0  # for one pattern over the new text of a session
+LONGEST = 4000  # characters of one match
+MATCHES = 200  # of one pattern, the newest
+
+# A pattern such as (a+)+$ can take for ever, and nothing but the end of its process stops it.
+_SEARCH = """
+import json, re, sys
+pattern, texts = json.load(sys.stdin)
+json.dump([[found.group(0) for found in re.finditer(pattern, text)] for text in texts], sys.stdout)
+"""
+
+
+class Guard:
+    """Looks for text that matches one of the patterns. What was found in a group once is remembered."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        for pattern in patterns:
+            try:
+                re.compile(pattern)
+            except re.error as error:
+                raise ConfigError(f"agent.context.mustKeep: {pattern!r} is no regular expression: {error}.") from error
+        self._patterns = tuple(patterns)
+        self._found: dict[Place, tuple[str, ...]] = {}
+        self._slow: set[str] = set()
+
+    async def lost(self, before: View, after: View) -> tuple[list[str], list[str]]:
+        """Matches that the segment holds and the new request does not, oldest first; and warnings."""
+        if not self._patterns:
+            return [], []
+        units = sorted((*before.hidden, *before.units), key=lambda unit: unit.place)
+        warnings = await self._search([unit for unit in units if unit.place not in self._found and not unit.open])
+        wanted = dict.fromkeys(match for unit in units for match in self._found.get(unit.place, ()))
+        visible = "\n".join(_visible(after))
+        return [match for match in wanted if match not in visible], warnings
+
+    async def _search(self, units: Sequence[Unit]) -> list[str]:
+        texts = ["\n".join(map(_text, (item.message for item in unit.items))) for unit in units]
+        found: list[list[str]] = [[] for _ in units]
+        warnings = []
+        for pattern in self._patterns:
+            matches = None if pattern in self._slow else await _matches(pattern, texts)
+            if matches is None:
+                self._slow.add(pattern)
+                warnings.append(f"mustKeep: {pattern!r} took longer than {TIMEOUT_S:g} s and is not checked any more.")
+                continue
+            for known, new in zip(found, matches, strict=True):
+                known += [match for match in new[-MATCHES:] if match.strip() and len(match) <= LONGEST]
+        self._found.update((unit.place, tuple(known)) for unit, known in zip(units, found, strict=True))
+        return warnings
+
+
+async def _matches(pattern: str, texts: Sequence[str]) -> list[list[str]] | None:
+    """What the pattern finds in each text; None when it took too long."""
+    if not any(texts):
+        return [[] for _ in texts]
+    if re.escape(pattern) == pattern or pattern.replace(" ", "").isalnum():
+        return [[pattern] if pattern in text else [] for text in texts]
+    child = await asyncio.create_subprocess_exec(
+        sys.executable, "-I", "-S", "-c", _SEARCH, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE
+    )
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            written, _ = await child.communicate(json.dumps([pattern, texts]).encode())
+    except TimeoutError:
+        return None
+    finally:
+        if child.returncode is None:
+            child.kill()
+            await child.wait()
+    matches: list[list[str]] = json.loads(written)
+    return matches
+
+
+def _text(message: Message) -> str:
+    """What was said, what came back, and with which arguments."""
+    return "\n".join((text_of(message), *(encode(call.args).decode() for call in message.calls)))
+
+
+def _visible(view: View) -> Iterable[str]:
+    yield from (section.content for section in view.sections)
+    yield from map(_text, view.messages)
+
+
+def put_back(facts: Sequence[Fact], lost: Sequence[str], summary: str) -> list[Fact]:
+    """The facts of a compaction with the lost words in the marker of its gap; without a gap, under the first prompt."""
+    mended = list(facts)
+    words = "\n".join((_KEPT, *lost))
+    checkpoints = [(index, fact) for index, fact in enumerate(facts) if isinstance(fact, Checkpointed)]
+    index, fact = next((one for one in checkpoints if one[1].marker), checkpoints[-1])
+    if fact.marker:
+        mended[index] = msgspec.structs.replace(fact, marker=f"{fact.marker}\n{words}")
+    else:
+        mended[index] = msgspec.structs.replace(fact, summary=f"{fact.summary or summary}\n\n{words}".strip())
+    return mended
