@@ -1,1 +1,310 @@
 """Who is wired to whom? The only place that knows concrete classes."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Literal
+
+from ra import plugins
+from ra.agent import prompt
+from ra.agent.compose import Composer, replaying
+from ra.agent.hooked import Hooked
+from ra.agent.journal import Journal
+from ra.agent.limits import Limits, need_price
+from ra.agent.loop import Loop
+from ra.agent.session import Session
+from ra.agent.turn import Turn
+from ra.config.load import Resolved
+from ra.context import discovery, window
+from ra.context.engine import Engine
+from ra.context.tokens import Estimator
+from ra.core.errors import UsageError, UserError
+from ra.core.facts import Fact, Noticed
+from ra.core.messages import Content, Message, Text, ToolCall
+from ra.core.model import Section
+from ra.core.ports import Timeline
+from ra.core.value import Value
+from ra.costs.prices import Prices
+from ra.middleware.hooks import Hooks
+from ra.middleware.views import Loop as LoopView
+from ra.middleware.views import Spending
+from ra.providers import connect
+from ra.providers.settings import ProviderSettings
+from ra.timeline import folds
+from ra.timeline.memory import MemoryTimeline
+from ra.timeline.store import Learned, Store
+from ra.tools.rules import Rule, parse_rule
+from ra.tools.toolbox import Toolbox
+
+
+class Options(Value, frozen=True):
+    """What this run may do and where it takes place: said on the command line, never in a file."""
+
+    tools: bool = True
+    allow: tuple[str, ...] = ()
+    deny: tuple[str, ...] = ()
+    sandbox: Literal["auto", "off"] = "auto"
+    write: bool = False
+    terminal: bool = False
+    trust: bool = False
+    ignore_untrusted: bool = False
+    agent_file: str | None = None
+    channel: str = "pipe"
+
+
+class Prepared(Value, frozen=True):
+    """A prompt as the model will see it: references resolved, files attached."""
+
+    message: Message
+    warnings: tuple[str, ...] = ()
+    references: tuple[str, ...] = ()
+
+
+def open_store(resolved: Resolved) -> Store:
+    return Store(resolved.data_dir / "ra.db")
+
+
+def open_prices(resolved: Resolved) -> Prices:
+    return Prices(resolved.config.app.prices, resolved.data_dir / "prices.json")
+
+
+class App:
+    """Everything that outlives a session: configuration, store, prices, and how to build the rest."""
+
+    def __init__(
+        self,
+        resolved: Resolved,
+        options: Options,
+        *,
+        env: Mapping[str, str],
+        warn: Callable[[str], None],
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.resolved = resolved
+        self.config = resolved.config
+        self.options = options
+        self.env = env
+        self.warn = warn
+        self.clock = clock
+        self.store = open_store(resolved)
+        self.prices = open_prices(resolved)
+        agent, app = self.config.agent, self.config.app
+        self.provider_name = connect.choose(env, agent.provider, app.providers, have_local=self._have_local)
+        self.provider_settings = app.providers.get(self.provider_name, ProviderSettings())
+        self.model = connect.model_for(self.provider_name, agent.model, self.provider_settings, env)
+        self.info = connect.info(self.provider_name, self.model)
+        self.limits = Limits(agent.max_iterations, agent.max_token_budget, agent.max_cost, agent.max_duration)
+        self.discovered = self._discover()
+        self.worker = plugins.Worker()
+        if self.limits.dollars:
+            row = self.prices.row(self.model, self.provider_name)
+            need_price(self.limits, self.model, known=row is not None)
+
+    # --- input ---
+
+    async def prepare(self, text: str, *, piped: str = "", files: Sequence[Path] = ()) -> Prepared:
+        """Expand what the user typed, once; piped text and files are data and never expanded."""
+        blocks: list[Content] = []
+        warnings: tuple[str, ...] = ()
+        references: tuple[str, ...] = ()
+        if "@" in text or ":" in text:  # nothing else can be a reference: most prompts load no resolver
+            from ra.resolvers.expand import expand
+
+            expansion = await expand(text, root=self.resolved.root, cwd=self.resolved.cwd)
+            text, warnings, references = expansion.text, expansion.warnings, expansion.references
+            blocks.extend(expansion.blocks)
+        if piped:
+            blocks.insert(0, Text(f"<stdin>\n{piped}\n</stdin>"))
+        if files:
+            from ra.resolvers.expand import attach
+
+            for file in files:
+                blocks.extend(attach(file))
+        head = (Text(text),) if text or not blocks else ()
+        return Prepared(Message("user", (*head, *blocks)), warnings, references)
+
+    # --- sessions ---
+
+    def open(
+        self, *, resume: str | None = None, latest: bool = False, fork: bool = False, ephemeral: bool = False
+    ) -> Session:
+        return self.session(self._timeline(resume, latest=latest, fork=fork, ephemeral=ephemeral))
+
+    def session(self, timeline: Timeline) -> Session:
+        """Wire a session to its timeline. What a crash left open is closed first."""
+        agent = self.config.agent
+        learned = self._learned()
+        estimator = Estimator(learned.factor or self.info.tokens_per_o200k)
+        engine = Engine(
+            agent.compaction,
+            estimator=estimator,
+            window=window.resolve(agent.compaction.context_window, learned.window, self.info.window),
+            info=self.info,
+            cache_key=timeline.session,
+        )
+        journal = Journal(timeline, [engine.apply], in_memory=_in_memory)
+        journal.record(*folds.repair(timeline.events()))
+        toolbox = self._toolbox(journal, engine)
+        provider = connect.connect(
+            self.provider_name,
+            self.model,
+            self.provider_settings,
+            self.env,
+            transport=agent.transport,
+            data_dir=self.resolved.data_dir,
+        )
+        hooks = Hooks(agent.middleware, base=self.resolved.root, load=plugins.load, call=self.worker.call, env=self.env)
+        hooked = Hooked(hooks, journal, lambda: self._look(engine, turn))
+        turn = Turn(
+            journal=journal,
+            engine=engine,
+            provider=provider,
+            price=lambda model, usage: self.prices.price(model, usage, self.provider_name),
+            hooked=hooked,
+            level=agent.thinking,
+            cap=agent.thinking_budget_cap,
+            learn=lambda limit: self.store.learn(self.model, window=limit),
+        )
+        compose = Composer(
+            engine=engine,
+            hooked=hooked,
+            provider=self.provider_name,
+            model=self.model,
+            name="timeline",
+            strategy=replaying(self._sections, self._noticed),
+            tools=toolbox.specs if self._has_tools else (),
+            level=agent.thinking,
+            cap=agent.thinking_budget_cap,
+            warn=self.warn,
+        )
+        loop = Loop(
+            journal=journal,
+            turn=turn,
+            toolbox=toolbox,
+            hooked=hooked,
+            compose=compose,
+            limits=self.limits,
+            parallel=agent.parallel_tool_calls,
+            touched=lambda call: self._touched(call, engine),
+        )
+        return Session(
+            journal=journal,
+            engine=engine,
+            loop=loop,
+            toolbox=toolbox,
+            provider=provider,
+            finish=lambda: self._remember(estimator, learned),
+        )
+
+    def _timeline(self, resume: str | None, *, latest: bool, fork: bool, ephemeral: bool) -> Timeline:
+        project = str(self.resolved.root)
+        if resume is None and latest:
+            resume = self.store.latest(project)
+            if resume is None:
+                raise UserError('There is no session of this project to go on with. Start one: ra "your question"')
+        if fork and resume is None:
+            raise UsageError("--fork goes with -c or --resume ID: it copies a session and goes on in the copy.")
+        if resume is None:
+            return MemoryTimeline() if ephemeral else self.store.create(project)
+        if ephemeral:
+            with_events = self.store.open(resume, write=False)
+            return MemoryTimeline(with_events.session, events=with_events.events(), texts=with_events.kept)
+        return self.store.open(self.store.fork(resume) if fork else resume, write=True)
+
+    # --- parts ---
+
+    @property
+    def _has_tools(self) -> bool:
+        return self.options.tools and self.info.tools
+
+    def _toolbox(self, journal: Journal, engine: Engine) -> Toolbox:
+        agent, options = self.config.agent, self.options
+
+        async def recall(what: str) -> str:
+            from ra.context.recall import recall as read_back  # only when the model asks
+
+            return read_back(what, journal.timeline)
+
+        return Toolbox(
+            root=str(self.resolved.root),
+            cwd=str(self.resolved.cwd),
+            home=self.env.get("HOME", ""),
+            env=self.env,
+            rules=self._rules(),
+            writes=options.write,
+            sandbox=options.sandbox,
+            hidden=(str(self.resolved.data_dir),),
+            tool_timeout_s=agent.tool_timeout,
+            settings=agent.tools,
+            recall=recall,
+            entries=lambda: tuple(engine.view.entries.values()),
+            fetch=None,
+        )
+
+    def _rules(self) -> tuple[Rule, ...]:
+        rules = [parse_rule(text, "deny") for text in self.options.deny]
+        rules += [parse_rule(text, "allow") for text in self.options.allow]
+        for rule in self.config.agent.permissions.rules:
+            given = [(text, name) for name in ("deny", "ask", "allow") if (text := getattr(rule, name))]
+            rules += [parse_rule(text, name) for text, name in given]  # type: ignore[arg-type]
+        return tuple(rules)
+
+    def _discover(self) -> tuple[Section, ...]:
+        settings = self.config.agent.context
+        if not settings.enabled:
+            return ()
+        found = discovery.discover(self.resolved.cwd, self.resolved.root, settings.patterns)
+        for note in found.notes:
+            self.warn(note)
+        return found.sections
+
+    def _sections(self) -> Sequence[Section]:
+        return (prompt.system(self.config.agent.system_prompt, tools=self._has_tools), *self.discovered)
+
+    def _noticed(self) -> Sequence[Section]:
+        return (prompt.environment(self.resolved.cwd, self.resolved.root),) if self._has_tools else ()
+
+    def _touched(self, call: ToolCall, engine: Engine) -> Iterable[Fact]:
+        """A subdirectory's instruction files, when a tool first touches something in it."""
+        path = call.args.get("path")
+        settings = self.config.agent.context
+        if not settings.enabled or not isinstance(path, str):
+            return ()
+        given = (*self.discovered, *engine.view.notices().values())
+        found = discovery.nested(Path(path), self.resolved.cwd, self.resolved.root, settings.patterns, given=given)
+        return [Noticed(section) for section in found.sections]
+
+    def _look(self, engine: Engine, turn: Turn) -> LoopView:
+        """What hooks see of the run."""
+        spent = turn.spent
+        return LoopView(
+            engine.view.messages,
+            iteration=turn.iteration,
+            usage=Spending.of(spent.usage, float(spent.dollars) if spent.priced else None),
+            session=turn.journal.session,
+            model=self.model,
+        )
+
+    def _have_local(self) -> bool:
+        from ra.providers import local
+
+        return local.available(self.resolved.data_dir)
+
+    def _learned(self) -> Learned:
+        return self.store.learned(self.model) or Learned(None, None)
+
+    def _remember(self, estimator: Estimator, before: Learned) -> None:
+        """Keep what replies taught about the model's tokens, when it changed by more than noise."""
+        old = before.factor or self.info.tokens_per_o200k
+        if abs(estimator.factor - old) > 0.01 * old:
+            self.store.learn(self.model, factor=estimator.factor)
+
+
+def _in_memory(timeline: Timeline) -> Timeline:
+    return MemoryTimeline(timeline.session, events=timeline.events(), texts=timeline.kept)
+
+
+def build(
+    resolved: Resolved, options: Options, *, env: Mapping[str, str], warn: Callable[[str], None] = lambda _: None
+) -> App:
+    return App(resolved, options, env=env, warn=warn)

@@ -30,9 +30,9 @@ class Limits(msgspec.Struct, frozen=True):
             raise Stopped(f"Stopped by maxDuration: {seconds:.1f} s of {self.seconds:g} s are over.")
 
 
-def need_price(limits: Limits, model: str, price: Decimal | None) -> None:
+def need_price(limits: Limits, model: str, *, known: bool) -> None:
     """A budget in dollars cannot be kept for a model whose price nobody knows."""
-    if limits.dollars and price is None:
+    if limits.dollars and not known:
         raise UserError(
             f"maxCost is set, but no price is known for {model!r}. Add it under app.prices in ra.yaml, "
             f"such as `{model}: {{input: 3, output: 15}}` (dollars per million tokens), or drop maxCost."

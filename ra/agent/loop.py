@@ -3,7 +3,6 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
-from decimal import Decimal
 
 import msgspec
 
@@ -14,9 +13,9 @@ from ra.agent.run import Emit
 from ra.agent.turn import Turn
 from ra.core import errors
 from ra.core.events import Outcome, RunEnded, ToolEnded, ToolStarted, Warned
-from ra.core.facts import Configured, Fact, Failed, Interrupted, Said
-from ra.core.messages import Message, Text, ToolCall, ToolResult, result
-from ra.core.model import Reply, Usage
+from ra.core.facts import Fact, Failed, Interrupted, Said
+from ra.core.messages import Message, ToolCall, ToolResult, result
+from ra.core.model import Reply
 from ra.core.ports import Asker
 from ra.tools.toolbox import Done, Toolbox
 
@@ -38,7 +37,6 @@ class Loop:
         hooked: Hooked,
         compose: Compose,
         limits: Limits,
-        ask: Asker | None,
         parallel: bool,
         touched: Callable[[ToolCall], Iterable[Fact]] = lambda _: (),
         clock: Callable[[], float] = time.monotonic,
@@ -49,7 +47,7 @@ class Loop:
         self.hooked = hooked
         self.compose = compose
         self.limits = limits
-        self.ask = ask
+        self.ask: Asker | None = None  # set by the face for each run
         self.parallel = parallel
         self.touched = touched
         self.clock = clock
@@ -107,7 +105,7 @@ class Loop:
     async def _answer(self, message: Message, emit: Emit, started: float) -> Reply:
         message = await self.hooked.before_loop_begin(message)
         self.journal.record(Said(message))
-        self._configure(await self.compose(message))
+        self.journal.record(*await self.compose(message))
         before = self.turn.spent
         repeated: list[tuple[str, bytes]] = []
         while True:
@@ -128,11 +126,6 @@ class Loop:
                 raise errors.Stopped(f"Stopped: the model made the same call to {calls[0].name} {SAME_CALLS} times.")
             await self._run_tools(calls, emit)
             await self.hooked.after_loop_iteration()
-
-    def _configure(self, facts: Sequence[Fact]) -> None:
-        """Record what changed: a Configured that says what the last one said would only be noise."""
-        current = self.turn.engine.configured
-        self.journal.record(*(f for f in facts if not (isinstance(f, Configured) and f == current)))
 
     async def _run_tools(self, calls: Sequence[ToolCall], emit: Emit) -> None:
         """Each call gets exactly one result, recorded before the next begins; neighbours that only read run at once."""
@@ -172,15 +165,3 @@ class Loop:
         """Give calls that have no result one, so that no provider ever refuses this session."""
         for call in self.turn.engine.open_calls():
             self.journal.record(Said(result(call, text, is_error=True)))
-
-
-def user_message(text: str, *, stdin: str = "", attached: Sequence[Message] = ()) -> Message:
-    """The prompt, then piped text as a block of its own, then what was attached."""
-    blocks = [Text(text)] if text else []
-    if stdin:
-        blocks.append(Text(f"<stdin>\n{stdin}\n</stdin>"))
-    return Message("user", (*blocks, *(block for message in attached for block in message.blocks)))
-
-
-def nothing_spent() -> tuple[Usage, Decimal]:
-    return Usage(), Decimal(0)

@@ -3,6 +3,7 @@
 import time
 from collections.abc import Callable
 from decimal import Decimal
+from typing import assert_never
 
 import msgspec
 
@@ -11,8 +12,19 @@ from ra.agent.journal import Journal
 from ra.agent.run import Emit
 from ra.agent.thinking import effort, output_limit
 from ra.context.engine import Assembly, Engine
+from ra.context.sizes import Sizes
 from ra.core.errors import BadStream, Overflowed
-from ra.core.events import Broken, Compacted, Delta, Retrying, TextDelta, TurnEnded, TurnStarted, Warned
+from ra.core.events import (
+    Broken,
+    CallDelta,
+    Compacted,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    TurnEnded,
+    TurnStarted,
+    Warned,
+)
 from ra.core.facts import Checkpointed, Cut, Fact, Said, Spent
 from ra.core.messages import Message, Text
 from ra.core.model import Level, Reply, Request, Usage
@@ -51,7 +63,6 @@ class Turn:
         level: Level = "off",
         cap: int | None = None,
         learn: Callable[[int], None] = lambda _: None,
-        meanwhile: Callable[[], None] = lambda: None,
     ) -> None:
         self.journal = journal
         self.engine = engine
@@ -61,12 +72,12 @@ class Turn:
         self.level = level
         self.cap = cap
         self.learn = learn
-        self.meanwhile = meanwhile  # what may load while the model thinks: prices, ranks
         self.spent = Tally()
         self.emit: Emit = lambda _: None
         self.iteration = self.compactions = 0
         self.last_text = ""
         self._streamed = ""
+        self._sizes = Sizes()
 
     @property
     def model(self) -> str:
@@ -89,7 +100,9 @@ class Turn:
                 return await self._send(assembly)
             except Overflowed as error:
                 # The one backward edge: what the server said is learned, and the request is made to fit.
-                self.learn(self.engine.learn(error.limit, sent=error.sent))
+                limit = self.engine.learn(error.limit, sent=error.sent)
+                if limit is not None:
+                    self.learn(limit)
                 if refit == MAX_REFITS:
                     raise
                 force = "overflow"
@@ -114,6 +127,8 @@ class Turn:
             self.journal.record(msgspec.structs.replace(current, effort=wanted, max_output=limit))
 
     async def _assemble(self, force: str) -> Assembly:
+        if self.hooked.compact:
+            self.hooked.compact, force = False, force or "asked by a hook"
         assembly = await self.engine.assemble(force=force)
         for fact in assembly.facts:
             if isinstance(fact, Checkpointed):
@@ -136,8 +151,10 @@ class Turn:
                 case Broken(message, usage, reason):
                     self.journal.record(Cut(message, reason))
                     self._pay(usage, request, time.monotonic() - began)
-                case _:
+                case TextDelta() | ThinkingDelta() | CallDelta() | Retrying():
                     await self._relay(delta)
+                case _:
+                    assert_never(delta)
         if reply is None:
             raise BadStream(f"{self.provider.name} ended its stream without an answer.")
         self._streamed = ""
@@ -145,20 +162,18 @@ class Turn:
         reply = await self.hooked.after_model_response(reply)
         self.journal.record(Said(reply.message))
         self._pay(reply.usage, request, time.monotonic() - began)
-        self.engine.observe_usage(reply.usage, estimated=assembly.tokens)
+        if assembly.tokens is not None:  # it was counted anyway: what the provider counted calibrates
+            self.engine.observe_usage(reply.usage)
         if reply.stop == "length":
             self.emit(Warned(f"The answer was cut at {request.max_output} output tokens."))
         return reply
 
-    async def _relay(self, delta: Delta) -> None:
+    async def _relay(self, delta: TextDelta | ThinkingDelta | CallDelta | Retrying) -> None:
         match delta:
             case TextDelta(text):
                 self._streamed += text
             case Retrying(restart=True):
                 self._streamed = ""
-        if self.meanwhile is not None:
-            self.meanwhile, start = None, self.meanwhile
-            start()
         for warning in await self.hooked.on_stream_chunk(delta):
             self.emit(Warned(warning))
         self.emit(delta)
@@ -167,6 +182,6 @@ class Turn:
         dollars = self.price(request.model, usage)
         self.spent = self.spent.plus(usage, dollars)
         amount = "" if dollars is None else str(dollars)
-        parts = self.engine.sizes(request)
+        parts = self._sizes.of(request)
         self.journal.record(Spent(request.model, usage, amount, parts=parts, seconds=round(seconds, 3)))
         self.emit(TurnEnded(self.iteration, request.model, usage, amount))

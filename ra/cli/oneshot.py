@@ -8,7 +8,8 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from ra.app import App, Options, Session, build
+from ra.agent.session import Session
+from ra.app import App, Options, build
 from ra.cli import flags, stdin
 from ra.cli.output import EXIT, JsonFace, Streams, TextFace, no_start
 from ra.cli.spinner import Spinner

@@ -14,6 +14,20 @@ from ra.core.errors import ConfigError, UsageError
 
 DEFAULT = Origin("default", kind="default")
 
+# Keys that hold paths: a file's own are relative to that file, a flag's to the working directory.
+_PATHS: tuple[Path_, ...] = (
+    ("agent", "middleware", "*", "*"),
+    ("agent", "context", "resolvers", "*", "path"),
+    ("agent", "context", "sources", "*", "file"),
+    ("agent", "context", "sources", "*", "python"),
+    ("agent", "tools", "custom", "*"),
+    ("session", "contextStrategy"),
+    ("session", "wiki", "dirs", "*"),
+    ("agents", "*", "handler"),
+    ("agents", "*", "contextStrategy"),
+    ("agents", "*", "middleware", "*", "*"),
+)
+
 
 class Resolved(msgspec.Struct, frozen=True):
     """The configuration, and where each value came from."""
@@ -48,7 +62,7 @@ def resolve(
     data: dict[str, Any] = {}
     origins: dict[Path_, Origin] = {}
     for layer in layers:
-        merge(data, origins, _checked(layer))
+        merge(data, origins, _anchored(_checked(layer), cwd))
     if agent is not None:
         _lay_agent(data, origins, agent)
     config = msgspec.convert(data, Config)
@@ -125,6 +139,32 @@ def _lay_agent(data: dict[str, Any], origins: dict[Path_, Origin], name: str) ->
         if origins.get(path, DEFAULT).kind != "flag":
             origin = next((origins[p] for p in (("agents", name, key), ("agents", name)) if p in origins), DEFAULT)
             merge(data, origins, _nested(path, value, origin))
+
+
+def _anchored(layer: Layer, cwd: Path) -> Layer:
+    """The layer with absolute paths, so that nobody below needs to know which file said what."""
+
+    def walk(value: Any, path: Path_) -> Any:
+        if isinstance(value, dict):
+            return {key: walk(item, (*path, key)) for key, item in value.items()}
+        if isinstance(value, list):
+            return [walk(item, (*path, str(index))) for index, item in enumerate(value)]
+        if isinstance(value, str) and _is_path(path, value):
+            origin = next(
+                (layer.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in layer.origins), DEFAULT
+            )
+            base = cwd if origin.kind == "flag" else (cwd / origin.name).parent
+            return str(base / Path(value).expanduser())
+        return value
+
+    return Layer(walk(layer.data, ()), layer.origins)
+
+
+def _is_path(path: Path_, value: str) -> bool:
+    for known in _PATHS:
+        if len(known) == len(path) and all(a in ("*", b) for a, b in zip(known, path, strict=True)):
+            return path[-1] != "contextStrategy" or value.endswith(".py") or "/" in value
+    return False
 
 
 def merge(data: dict[str, Any], origins: dict[Path_, Origin], layer: Layer) -> None:

@@ -33,6 +33,14 @@ class Usage(Value, frozen=True):
             self.cache_write + other.cache_write,
         )
 
+    def __sub__(self, other: "Usage") -> "Usage":
+        return Usage(
+            self.input - other.input,
+            self.output - other.output,
+            self.cache_read - other.cache_read,
+            self.cache_write - other.cache_write,
+        )
+
 
 class ToolSpec(Value, frozen=True):
     name: str

@@ -28,9 +28,14 @@ class Provider(Protocol):
 class Hit(Protocol):
     """A find of a full-text search: where it is and the words around it."""
 
-    session: str
-    at: int
-    snippet: str
+    @property
+    def session(self) -> str: ...
+
+    @property
+    def at(self) -> int: ...
+
+    @property
+    def snippet(self) -> str: ...
 
 
 class Timeline(Protocol):

@@ -1,0 +1,115 @@
+"""How does a Python program use ra? `Agent(...).ask("…")`, or `async for event in agent.run("…")`."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from ra.agent.session import Session
+from ra.app import App, Options, build
+from ra.config.load import resolve
+from ra.core.errors import RaError
+from ra.core.events import Event, RunEnded
+from ra.core.ports import Asker
+
+
+class Unanswered(RaError):
+    """A run that ended without an answer; `ended` says how, and what it cost."""
+
+    def __init__(self, ended: RunEnded) -> None:
+        super().__init__(ended.error or f"The run ended: {ended.outcome}.")
+        self.ended = ended
+
+
+class Agent:
+    """One conversation with a model. Prompts follow each other; `session` goes on with one that is stored.
+
+    Settings are those of ra.yaml, by their dotted keys: `Agent(model="…", settings={"agent.maxCost": 0.5})`.
+    The configuration files of `cwd` hold as they do on the command line.
+    """
+
+    def __init__(
+        self,
+        *,
+        model: str | None = None,
+        provider: str | None = None,
+        system_prompt: str | None = None,
+        settings: Mapping[str, Any] | None = None,
+        session: str | None = None,
+        save: bool = True,
+        tools: bool = True,
+        write: bool = False,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        cwd: Path | str | None = None,
+        env: Mapping[str, str] | None = None,
+        ask: Asker | None = None,
+    ) -> None:
+        named = {"agent.model": model, "agent.provider": provider, "agent.systemPrompt": system_prompt}
+        chosen = {key: value for key, value in named.items() if value is not None} | dict(settings or {})
+        self._env = os.environ if env is None else env
+        resolved = resolve(
+            cwd=Path(cwd or Path.cwd()).resolve(),
+            env=self._env,
+            flags={key: (value, f"Agent({key})") for key, value in chosen.items()},
+        )
+        options = Options(tools=tools, write=write, allow=tuple(allow), deny=tuple(deny), channel="api")
+        self.warnings: list[str] = []
+        self.app: App = build(resolved, options, env=self._env, warn=self.warnings.append)
+        self.ended: RunEnded | None = None
+        self._resume = session
+        self._save = save
+        self._ask = ask
+        self._session: Session | None = None
+
+    @property
+    def session(self) -> str:
+        """The id of the conversation, "" before the first prompt."""
+        return self._session.id if self._session else self._resume or ""
+
+    async def run(self, prompt: str, *, files: Sequence[Path | str] = ()) -> AsyncIterator[Event]:
+        """Everything that happens, as it happens; the last event is RunEnded. References in the prompt are resolved."""
+        prepared = await self.app.prepare(prompt, files=[Path(file) for file in files])
+        self.warnings.extend(prepared.warnings)
+        if self._session is None:
+            self._session = self.app.open(resume=self._resume, ephemeral=not self._save)
+        async for event in self._session.start(prepared.message, ask=self._ask):
+            if isinstance(event, RunEnded):
+                self.ended = event
+            yield event
+
+    async def answer(self, prompt: str, *, files: Sequence[Path | str] = ()) -> str:
+        """The answer alone. Raises Unanswered when there is none."""
+        async for _ in self.run(prompt, files=files):
+            pass
+        assert self.ended is not None
+        if self.ended.outcome != "answered":
+            raise Unanswered(self.ended)
+        return self.ended.answer
+
+    async def close(self) -> None:
+        if self._session is not None:
+            self._resume = self._session.id
+            await self._session.close()
+            self._session = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def ask(self, prompt: str, *, files: Sequence[Path | str] = ()) -> str:
+        """The answer, for programs without an event loop. The conversation goes on with the next `ask`."""
+
+        async def once() -> str:
+            async with self:
+                return await self.answer(prompt, files=files)
+
+        return asyncio.run(once())
+
+
+def ask(prompt: str, **options: Any) -> str:
+    """One prompt, one answer: `ra.ask("…", model="…")`."""
+    return Agent(**options).ask(prompt)
