@@ -4,9 +4,9 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 
 from ra.core.facts import TimelineEvent
-from ra.core.value import Value, encode
+from ra.core.value import Value
 from ra.timeline import index
-from ra.timeline.codec import event_of, reference, tag
+from ra.timeline.codec import encoded, event_of, reference, tag
 from ra.timeline.schema import at_of, key_of
 
 LAST = "(SELECT key FROM events WHERE key BETWEEN s.key << 32 AND s.key << 32 | 4294967295 ORDER BY key DESC LIMIT 1)"
@@ -43,7 +43,7 @@ def add(connection: sqlite3.Connection, session: int, events: Iterable[TimelineE
     for event in events:
         key = key_of(session, event.at)
         connection.execute(
-            "INSERT INTO events VALUES (?, ?, ?, ?)", (key, event.time, tag(event.fact), encode(event.fact))
+            "INSERT INTO events VALUES (?, ?, ?, ?)", (key, event.time, tag(event.fact), encoded(event.fact))
         )
         index.add(connection, key, event.fact)
 

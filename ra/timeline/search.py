@@ -103,20 +103,21 @@ def _parts(block: Block) -> Iterator[str]:
 
 
 def _leaves(value: object) -> Iterator[str]:
-    match value:
-        case str():
-            yield value
-        case dict():
-            for name, item in value.items():
-                yield name
-                yield from _leaves(item)
-        case list():
-            for item in value:
-                yield from _leaves(item)
-        case None | bool():
-            pass
-        case _:
-            yield str(value)
+    # With a stack of its own: arguments may be nested deeper than functions may call each other.
+    stack = [value]
+    while stack:
+        match stack.pop():
+            case str() as text:
+                yield text
+            case dict() as members:
+                for name, item in reversed(members.items()):
+                    stack += (item, name)
+            case list() as items:
+                stack.extend(reversed(items))
+            case None | bool():
+                pass
+            case number:
+                yield str(number)
 
 
 def spaced(text: str) -> str:

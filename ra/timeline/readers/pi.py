@@ -1,0 +1,151 @@
+"""How are the sessions of pi read?
+
+A file of lines: a header, then entries. From version 2 on the entries are a tree by `id` and `parentId`, and the
+lines still come in the order of time: where a line goes on from an earlier one, the conversation was set back.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from ra.core.facts import Edited, Failed, Interrupted, Rotated, Said, Spent
+from ra.core.messages import Message, ToolResult, say
+from ra.core.model import Usage
+from ra.timeline.readers.blocks import blocks_of, contents_of
+from ra.timeline.readers.lines import Skips, objects
+from ra.timeline.readers.transcript import Draft, Transcript, count, members, modified, moment, price, text
+
+FORMAT = "pi"
+_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage"})
+_NOISE = frozenset({"thinking_level_change", "model_change", "custom", "label", "session_info"})
+
+
+def recognises(entry: dict[str, Any]) -> bool:
+    match entry.get("type"):
+        case "session":
+            return "cwd" in entry and "sessionId" not in entry
+        case "message":
+            return members(entry.get("message")).get("role") in _ROLES and "uuid" not in entry
+        case _:
+            return False
+
+
+def read(path: Path) -> list[Transcript]:
+    reader, skips = _Reader(path), Skips()
+    for number, entry in objects(path, skips):
+        if problem := reader.take(number, entry):
+            skips.add(number, problem)
+    return [reader.draft.finished(skips)]
+
+
+class _Reader:
+    def __init__(self, path: Path) -> None:
+        self.draft = Draft(path.stem, FORMAT, time=modified(path))
+        self._model = ""
+        self._places: dict[str, int] = {}  # id, or number of the line as the compactions of version 1 count → position
+        self._parents: dict[str, str] = {}
+        self._compactions: dict[str, tuple[str, str]] = {}  # id → summary, id of the first entry kept
+        self._leaf = ""
+
+    def take(self, number: int, entry: dict[str, Any]) -> str:
+        """Read one entry. Returns what is wrong with it, if anything."""
+        kind, id = text(entry.get("type")), text(entry.get("id"))
+        if kind == "session":
+            self.draft.project = text(entry.get("cwd"))
+            self._model = text(entry.get("modelId"))
+            return ""
+        if id:
+            self._grow(id, text(entry.get("parentId")))
+        place = self.draft.next_at
+        self._places[str(number - 1)] = self._places[id or str(number - 1)] = place
+        time = moment(entry.get("timestamp"))
+        match kind:
+            case "message":
+                return self._message(time, members(entry.get("message")))
+            case "compaction":
+                kept = text(entry.get("firstKeptEntryId")) or str(entry.get("firstKeptEntryIndex", ""))
+                summary = text(entry.get("summary"))
+                self._compactions[id] = (summary, kept)
+                reason = f"compaction at {count(entry.get('tokensBefore'))} tokens"
+                self.draft.add(time, Rotated(reason, summary, self._places.get(kept, place)))
+            case "branch_summary":
+                self.draft.add(time, Said(say("user", text(entry.get("summary")), name="branch summary")))
+            case "custom_message":
+                self._context(time, entry)
+            case _ if kind not in _NOISE:
+                return f"unknown entry {kind!r}"
+        return ""
+
+    def _grow(self, id: str, parent: str) -> None:
+        if self._leaf and parent != self._leaf and (parent in self._parents or not parent):
+            self.draft.add(None, Edited("branch", self._branch(parent)))
+        self._parents[id] = parent
+        self._leaf = id
+
+    def _branch(self, leaf: str) -> tuple[Message, ...]:
+        """What the model sees at an earlier entry."""
+        ids: list[str] = []
+        while leaf in self._parents and leaf not in ids[-1:]:
+            ids.append(leaf)
+            leaf = self._parents[leaf]
+            if len(ids) > len(self._parents):
+                break  # a circle: the file is damaged
+        seen: list[tuple[str, Message]] = []
+        for id in reversed(ids):
+            if id in self._compactions:
+                summary, kept = self._compactions[id]
+                start = next((place for place, (name, _) in enumerate(seen) if name == kept), len(seen))
+                seen = [(id, say("user", summary, name="summary")), *seen[start:]]
+            place = self._places.get(id, 0)
+            fact = self.draft.events[place - 1].fact if 0 < place <= len(self.draft.events) else None
+            if isinstance(fact, Said):
+                seen.append((id, fact.message))
+        return tuple(message for _, message in seen)
+
+    def _message(self, time: float | None, raw: dict[str, Any]) -> str:
+        match raw.get("role"):
+            case "user":
+                self.draft.add(time, Said(Message("user", tuple(blocks_of(raw.get("content"))))))
+            case "assistant":
+                self._answer(time, raw)
+            case "toolResult":
+                content = contents_of(raw.get("content"))
+                name = text(raw.get("toolName"))
+                result = ToolResult(text(raw.get("toolCallId")), name, content, raw.get("isError") is True)
+                self.draft.answer(time, result)
+            case "bashExecution":
+                if raw.get("excludeFromContext") is not True:
+                    ran = f"Ran `{text(raw.get('command'))}`\n```\n{text(raw.get('output'))}\n```"
+                    self.draft.add(time, Said(say("user", ran, name="bash")))
+            case "custom" | "hookMessage":
+                self._context(time, raw)
+            case "branchSummary" | "compactionSummary":
+                self.draft.add(time, Said(say("user", text(raw.get("summary")), name="summary")))
+            case role:
+                return f"unknown role {role!r}"
+        return ""
+
+    def _context(self, time: float | None, raw: dict[str, Any]) -> None:
+        name = text(raw.get("customType")) or "extension"
+        self.draft.add(time, Said(Message("user", tuple(blocks_of(raw.get("content"))), name=name)))
+
+    def _answer(self, time: float | None, raw: dict[str, Any]) -> None:
+        model = text(raw.get("model")) or self._model
+        message = Message("assistant", tuple(blocks_of(raw.get("content"))), model=model)
+        stop, reason = raw.get("stopReason"), text(raw.get("errorMessage"))
+        if stop not in ("aborted", "error"):
+            self.draft.speak(time, message)
+        elif message.blocks:
+            self.draft.speak(time, message, cut=reason or str(stop))
+        else:
+            self.draft.add(time, Interrupted(reason) if stop == "aborted" else Failed("provider", reason))
+        if usage := members(raw.get("usage")):
+            began = moment(raw.get("timestamp"))
+            self.draft.add(
+                time,
+                Spent(
+                    model,
+                    Usage(*(count(usage.get(kind)) for kind in ("input", "output", "cacheRead", "cacheWrite"))),
+                    price(members(usage.get("cost")).get("total")),
+                    seconds=max(0.0, time - began) if time and began else 0.0,
+                ),
+            )
