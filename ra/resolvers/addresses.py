@@ -1,0 +1,51 @@
+"""Which addresses may be fetched from? Public ones: nothing on this machine, in this network or in a cloud's inside."""
+
+import ipaddress
+import re
+import socket
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+_COMPATIBLE = ipaddress.ip_network("::/96")
+_NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?", re.IGNORECASE)
+
+
+def public(address: Address) -> bool:
+    """Whether anybody on the internet could be asked this. An IPv4 address inside an IPv6 one counts as itself."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.scope_id is not None:
+            return False
+        inner = _inner(address)
+        if inner is not None:
+            return public(inner)
+        if address.is_site_local:
+            return False
+    return address.is_global and not (
+        address.is_multicast or address.is_reserved or address.is_loopback or address.is_link_local
+    )
+
+
+def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
+    if address.ipv4_mapped or address.sixtofour:
+        return address.ipv4_mapped or address.sixtofour
+    if address.teredo:
+        return address.teredo[1]
+    if address in _NAT64 or address in _COMPATIBLE:
+        return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return None
+
+
+def literal(host: str) -> Address | None:
+    """The address that a host spells, in any form that some resolver would take: 127.1, 0x7f000001, 017700000001."""
+    bare = host.removeprefix("[").removesuffix("]")
+    try:
+        return ipaddress.ip_address(bare)
+    except ValueError:
+        pass
+    if not _NUMERIC.fullmatch(host):
+        return None
+    try:
+        return ipaddress.IPv4Address(socket.inet_aton(host.rstrip(".")))
+    except OSError:
+        return None

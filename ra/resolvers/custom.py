@@ -1,0 +1,63 @@
+"""How does a user add a resolver? With a Python file that has `name`, `pattern` and `resolve(ref, ctx)`."""
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+from ra.core.errors import HookFailed, UserError
+from ra.core.messages import Text
+from ra.resolvers.files import MAX_BYTES
+from ra.resolvers.label import label, shown
+from ra.resolvers.resolver import Place, Resolved
+
+TIMEOUT_S = 30.0
+
+Call = Callable[..., Awaitable[Any]]
+"""`plugins.Worker().call`: runs user code within its time; raises HookFailed with file and line."""
+
+
+class Custom:
+    """A resolver from a file. `module` is what `plugins.load` gave for it. Raises UserError."""
+
+    def __init__(self, module: Any, *, call: Call, name: str = "", timeout_s: float = TIMEOUT_S) -> None:
+        self.file = Path(module.__file__)
+        self.name = name or str(getattr(module, "name", self.file.stem))
+        self.pattern = self._pattern(getattr(module, "pattern", None))
+        self._resolve = getattr(module, "resolve", None)
+        if not callable(self._resolve):
+            raise UserError(f"{self.file} has no function resolve(ref, ctx).")
+        self._call = call
+        self._timeout_s = timeout_s
+
+    def _pattern(self, pattern: object) -> re.Pattern[str]:
+        try:
+            compiled = re.compile(pattern)  # type: ignore[call-overload]
+        except (re.error, TypeError) as error:
+            raise UserError(f"{self.file}: pattern {pattern!r} is no regular expression: {error}.") from error
+        if compiled.groups != 1 or not isinstance(compiled.pattern, str):
+            raise UserError(f"{self.file}: pattern must have one group, the reference; it has {compiled.groups}.")
+        return compiled  # type: ignore[no-any-return]
+
+    async def resolve(self, ref: str, place: Place, *, in_code: bool) -> Resolved:
+        try:
+            answer = await self._call(
+                self._resolve, ref, place, timeout_s=self._timeout_s, file=self.file, what=f"resolver {self.name}"
+            )
+        except HookFailed as failure:
+            return Resolved(warnings=(f"{shown(ref)}: not resolved: {failure}",))
+        if answer is None:
+            return Resolved()
+        if not isinstance(answer, str):
+            kind = type(answer).__name__
+            return Resolved(warnings=(f"{shown(ref)}: not resolved: {self.file} gave {kind}, not text or None.",))
+        text = answer.encode("utf-8", "replace").decode()
+        warnings: tuple[str, ...] = ()
+        if len(text) > MAX_BYTES:
+            text = f"{text[:MAX_BYTES]}\n[… the first {MAX_BYTES} of {len(text)} characters]"
+            warnings = (f"{shown(ref)}: only the first {MAX_BYTES} characters of {len(answer)} are attached.",)
+        return Resolved((Text(label(_tag(self.name), text, ref=ref)),), warnings, (ref,))
+
+
+def _tag(name: str) -> str:
+    return re.sub(r"[^a-z0-9-]+", "-", name.lower()).strip("-") or "resolved"

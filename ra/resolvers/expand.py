@@ -1,0 +1,121 @@
+"""What does the prompt refer to? Its references are resolved, once, in what the user typed and nowhere else."""
+
+import os
+import re
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from ra.core.errors import UserError
+from ra.core.messages import Content
+from ra.core.value import Value
+from ra.resolvers import reading
+from ra.resolvers.files import Files, blocks
+from ra.resolvers.label import shown
+from ra.resolvers.resolver import AskOutside, Place, Resolver
+from ra.resolvers.urls import Urls
+
+MAX_REFERENCES = 50
+MAX_LOOKS = 1000  # in a prompt of a megabyte there may be an @ on every line
+
+_FENCE = re.compile(r"^(```+|~~~+)[^\n]*\n.*?(?:^\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
+_INLINE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
+_DECORATOR = re.compile(r"^[ \t]*@[\w.]+(\(.*\))?[ \t]*(#.*)?\n(?=\s*(@|def |async def |class ))", re.MULTILINE)
+
+
+class Reference(Value, frozen=True):
+    """One reference that was resolved: what was typed, by which resolver, and what it brought."""
+
+    text: str
+    resolver: str
+    names: tuple[str, ...]
+
+
+class Expansion(Value, frozen=True):
+    """The prompt as typed, what is attached to it, and what the user should know."""
+
+    text: str
+    blocks: tuple[Content, ...] = ()
+    warnings: tuple[str, ...] = ()
+    references: tuple[Reference, ...] = ()
+
+
+def builtin() -> tuple[Resolver, ...]:
+    return (Files(), Urls())
+
+
+async def expand(
+    text: str,
+    *,
+    root: Path,
+    cwd: Path,
+    resolvers: Sequence[Resolver],
+    fetch: Callable[[str], Awaitable[Any]] | None = None,
+    ask_outside: AskOutside | None = None,
+) -> Expansion:
+    """Resolve the references in what the user typed. Where two resolvers see one, the first in the list has it."""
+    place = Place(root=root, cwd=cwd, fetch=fetch or _fetch, ask_outside=ask_outside)
+    attached: list[Content] = []
+    warnings: list[str] = []
+    references: list[Reference] = []
+    seen: set[tuple[str, str]] = set()
+    for looks, (resolver, found, in_code) in enumerate(_find(text, resolvers)):
+        if looks == MAX_LOOKS or len(references) == MAX_REFERENCES:
+            warnings.append(f"Only the first {len(references)} references of this prompt were resolved.")
+            break
+        if (resolver.name, found[1]) in seen:
+            continue
+        seen.add((resolver.name, found[1]))
+        resolved = await resolver.resolve(found[1], place, in_code=in_code)
+        attached += resolved.blocks
+        warnings += (warning for warning in resolved.warnings if warning not in warnings)
+        if resolved.blocks:
+            references.append(Reference(found[0], resolver.name, resolved.names))
+    return Expansion(text, tuple(attached), tuple(warnings), tuple(references))
+
+
+async def _fetch(url: str) -> Any:
+    from ra.resolvers.fetch import fetch  # ssl and h11 are for prompts with a URL
+
+    return await fetch(url)
+
+
+def attach(path: str, *, cwd: Path) -> Expansion:
+    """What `--file PATH` attaches, wherever it lies: the user named it. Raises UserError."""
+    full = os.path.realpath(cwd / Path(path).expanduser()) if "\0" not in path else ""
+    name = shown(path)
+    if not os.path.exists(full):  # noqa: PTH110 - a name too long is a missing file, no exception
+        folder = Path(full).parent
+        names = [entry.name for entry in folder.iterdir()] if full and folder.is_dir() else []
+        near = get_close_matches(Path(full).name, names, 2)
+        hint = f" Did you mean {' or '.join(map(shown, near))}?" if near else ""
+        raise UserError(f"--file {name}: there is no such file.{hint}")
+    try:
+        loaded = reading.load(full, name=Path(full).name)
+    except reading.Unreadable as reason:
+        more = " Use @ and the directory's name in the prompt." if "a directory" in str(reason) else ""
+        more = more or (" Pipe it in instead: command | ra …" if "a FIFO" in str(reason) else "")
+        raise UserError(f"--file {name}: it {reason}.{more}") from reason
+    warnings = (f"--file {name}: {loaded.left_out}.",) if loaded.left_out else ()
+    return Expansion("", blocks(path, loaded), warnings, (Reference(f"--file {name}", "file", (path,)),))
+
+
+def _find(text: str, resolvers: Sequence[Resolver]) -> Iterator[tuple[Resolver, re.Match[str], bool]]:
+    """References from left to right, none inside another; whether each stands in quoted code."""
+    fenced = [found.span() for pattern in (_FENCE, _DECORATOR) for found in pattern.finditer(text)]
+    quoted = [found.span() for found in _INLINE.finditer(text)]
+    found = [
+        (match.start(), order, resolver, match)
+        for order, resolver in enumerate(resolvers)
+        for match in resolver.pattern.finditer(text)
+    ]
+    end = 0
+    for start, _, resolver, match in sorted(found, key=lambda item: item[:2]):
+        if start >= end and not _within(start, fenced):
+            end = match.end()
+            yield resolver, match, _within(start, quoted)
+
+
+def _within(position: int, spans: Sequence[tuple[int, int]]) -> bool:
+    return any(start <= position < end for start, end in spans)

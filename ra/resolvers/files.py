@@ -1,0 +1,252 @@
+"""What does `@path` mean? A file, a directory, a glob or some lines, inside the project unless the user agrees."""
+
+# Strings: a Path would drop the trailing slash, and raise on a loop of links.
+# ruff: noqa: PTH111, PTH112, PTH113, PTH118, PTH119
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from itertools import islice
+from pathlib import Path
+
+from ra.core.messages import Content, Document, Image, Text
+from ra.resolvers import globs, reading
+from ra.resolvers.label import label, shown
+from ra.resolvers.reading import Loaded, Unreadable
+from ra.resolvers.resolver import Place, Resolved
+
+MAX_FILES = 200
+MAX_BYTES = reading.MAX_TEXT_BYTES
+MAX_MEDIA_BYTES = 20_000_000
+
+_TRAILING = ".,;:!?)]}'\"»”’…。、，；：！？）】」』》"
+_BRACKETS = {")": "(", "]": "[", "}": "{"}
+_RANGE = re.compile(r"(?P<path>.+?)(?::|#L)(?P<first>\d{1,9})(?P<dash>-L?(?P<last>\d{1,9})?)?", re.DOTALL)
+_PLAIN = re.compile(r"[A-Za-z0-9_./~*{},+=@%:#-]+")
+_SCOPE = re.compile(r"[a-z0-9~-][a-z0-9._~-]*/[a-z0-9._~-]+(@[^/]*)?")
+_CALL = re.compile(r"[\w.]+\(")
+_SUFFIX = re.compile(
+    r"[^/]\.(bash|bat|c|cc|cfg|conf|cpp|cs|css|csv|dart|diff|env|erl|exs?|go|gradle|graphql|h|hpp|hs|html?|ini|ipynb|java"
+    r"|jl|jpe?g|jsx?|jsonl?|kt|less|lock|log|lua|mdx?|mjs|ml|nix|patch|pdf|php|pl|png|proto|ps1|pyi?|r|rb|rs|rst|sass"
+    r"|scala|scss|sh|sql|svelte|svg|swift|tex|tf|toml|tsx?|tsv|txt|vue|webp|xml|ya?ml|zig|zsh)$",
+    re.IGNORECASE,
+)
+
+
+class Files:
+    """The built-in resolver of `@path`, `@dir/`, `@glob`, `@"with spaces"` and `@file:10-40`."""
+
+    name = "file"
+    # Not after a letter or digit: that is an e-mail address. Not after @, \, /, ., + or -: those are other things.
+    pattern = re.compile(r"""(?<![A-Za-z0-9_@\\/.+-])@("[^"\n]+"(?::\d[\d-]*)?|'[^'\n]+'(?::\d[\d-]*)?|[^\s"`<>|]+)""")
+
+    async def resolve(self, ref: str, place: Place, *, in_code: bool) -> Resolved:
+        forms = list(candidates(ref))
+        for form in forms:
+            path, lines = _target(form, place.cwd)
+            if path is not None:
+                return await self._existing(form, path, lines, place)
+        for form in forms:
+            if globs.is_glob(form) and not in_code:
+                return await self._glob(form, place)
+        return Resolved() if in_code else _missing(forms, place)
+
+    async def _existing(self, ref: str, path: str, lines: tuple[int, int | None] | None, place: Place) -> Resolved:
+        real = os.path.realpath(path)
+        name = _relative(path, place.root)
+        if refusal := await _refusal(path, real, name, place):
+            return Resolved(warnings=(refusal,))
+        if os.path.isdir(real):
+            return _attach_many(ref, globs.find_in(real, root=place.root), place)
+        try:
+            if lines is None:
+                loaded = reading.load(real, name=os.path.basename(name))
+            else:
+                loaded = reading.load_lines(real, *lines)
+        except Unreadable as reason:
+            return Resolved(warnings=(f"@{shown(ref)}: {shown(name)} {reason}; not attached.",))
+        warnings = (f"@{shown(ref)}: {loaded.left_out}.",) if loaded.left_out else ()
+        return Resolved(blocks(name, loaded, lines), warnings, (name,))
+
+    async def _glob(self, ref: str, place: Place) -> Resolved:
+        pattern = os.path.expanduser(ref).replace("\0", "")
+        bases = dict.fromkeys(globs.split(alternative, place.cwd)[0] for alternative in globs.braces(pattern))
+        for base in bases:
+            if refusal := await _refusal(base, base, f"{base}/", place):
+                return Resolved(warnings=(refusal,))
+        found = globs.find(pattern, cwd=place.cwd, root=place.root)
+        if not found.files and not found.ignored and not found.links_out and found.complete and ref.strip("*{},") == "":
+            return Resolved()
+        return _attach_many(ref, found, place)
+
+
+def candidates(ref: str) -> Iterator[str]:
+    """What the reference may be, best first: without the sentence's punctuation, as typed, without foreign letters."""
+    if ref[0] in "\"'" and ref.count(ref[0]) == 2:
+        inner, _, rest = ref[1:].partition(ref[0])
+        yield inner + rest
+        return
+    forms = [ref]
+    while forms[-1] and forms[-1][-1] in _TRAILING and not _balanced(forms[-1]):
+        forms.append(forms[-1][:-1])
+    plain = _PLAIN.match(ref)
+    forms.insert(0, plain[0].rstrip(".,:") if plain else "")
+    seen: set[str] = set()
+    for form in reversed(forms):
+        if form and form not in seen:
+            seen.add(form)
+            yield form
+
+
+def _balanced(text: str) -> bool:
+    """Whether a closing bracket at the end belongs to one inside: `{a,b}`, `notes(1)`."""
+    opening = _BRACKETS.get(text[-1])
+    return opening is not None and text.count(opening) >= text.count(text[-1])
+
+
+def _target(form: str, cwd: Path) -> tuple[str | None, tuple[int, int | None] | None]:
+    """The path that exists, and the lines of it; None when there is no such file."""
+    path = _full(form, cwd)
+    if path is not None and os.path.lexists(path):
+        return path, None
+    found = _RANGE.fullmatch(form)
+    if found is None:
+        return None, None
+    path = _full(found["path"], cwd)
+    if path is None or not os.path.isfile(path):
+        return None, None
+    first = max(int(found["first"]), 1)
+    if not found["dash"]:
+        return path, (first, first)
+    last = int(found["last"]) if found["last"] else None
+    return path, (first, last) if last is None or last >= first else (max(last, 1), first)
+
+
+def _full(form: str, cwd: Path) -> str | None:
+    if "\0" in form:
+        return None
+    return os.path.join(cwd, os.path.expanduser(form))
+
+
+async def _refusal(path: str, real: str, name: str, place: Place) -> str:
+    """Why this must not be read; empty when it may."""
+    root = os.path.realpath(place.root)
+    if globs.inside(real, root):
+        return ""
+    typed = os.path.normpath(path)
+    if globs.inside(typed, str(place.root)) or globs.inside(typed, root):
+        return f"@{shown(name)}: a link that leads out of the project, to {shown(real)}; not attached."
+    if place.ask_outside is not None and await place.ask_outside(Path(real)):
+        return ""
+    return f"@{shown(name)}: outside the project ({shown(str(place.root))}); not attached. Use --file for such a file."
+
+
+def _missing(forms: Sequence[str], place: Place) -> Resolved:
+    """A warning when the text looks like a path, else nothing: `@property`, `@types/node`, `@alice`."""
+    form = forms[0]
+    if _CALL.match(form):  # a decorator
+        return Resolved()
+    near = _near(form, place.cwd)
+    if not near and not _looks_like_path(form, place.cwd):
+        return Resolved()
+    hint = f" Did you mean {' or '.join('@' + shown(name) for name in near)}?" if near else ""
+    return Resolved(warnings=(f"@{shown(form)}: there is no such file.{hint}",))
+
+
+def _looks_like_path(form: str, cwd: Path) -> bool:
+    found = _RANGE.fullmatch(form)
+    path = found["path"] if found else form
+    if path.startswith(("./", "../", "~/", "/")) or path.endswith("/") or _SUFFIX.search(path, max(len(path) - 12, 0)):
+        return True
+    return "/" in path and (not _SCOPE.fullmatch(path) or os.path.isdir(_full(path.partition("/")[0], cwd) or ""))
+
+
+def _near(form: str, cwd: Path) -> list[str]:
+    """Names like it, in the directory that it names."""
+    found = _RANGE.fullmatch(form)
+    folder, slash, name = (found["path"] if found else form).rstrip("/").rpartition("/")
+    full = _full(folder or ("/" if slash else "."), cwd)
+    if full is None or len(name) < 3 or len(name) > 255:
+        return []
+    try:
+        with os.scandir(full) as scan:
+            names = [entry.name for entry in islice(scan, 5000)]
+    except OSError:  # no such directory, so no names in it
+        return []
+    return [f"{folder}{slash}{near}" for near in get_close_matches(name, names, 2, cutoff=0.75)]
+
+
+def _relative(path: str, root: Path) -> str:
+    """The name to show: relative to the project where it lies in it."""
+    full = os.path.normpath(path)
+    for base in (str(root), os.path.realpath(root)):
+        if globs.inside(full, base) and full != base:
+            return os.path.relpath(full, base)
+    return full
+
+
+def blocks(name: str, loaded: Loaded, lines: tuple[int, int | None] | None = None) -> tuple[Content, ...]:
+    """A file as the model gets it: labelled with its name, and with what is left out."""
+    extra = {"left-out": loaded.left_out} if loaded.left_out else {}
+    if lines:
+        first, last = lines
+        extra = {"lines": f"{first}-{last or ''}" if last != first else str(first), **extra}
+    match loaded.content:
+        case Image(media_type=media) | Document(media_type=media):
+            return (Text(label("file", f"[{media}, next block]", path=name)), loaded.content)
+        case str() as text:
+            marker = f"\n[… {loaded.left_out}]" if loaded.left_out else ""
+            return (Text(label("file", text.encode("utf-8", "replace").decode() + marker, path=name, **extra)),)
+
+
+def _attach_many(ref: str, found: globs.Found, place: Place) -> Resolved:
+    """The files of a glob or directory, as many as fit, and a word about the others."""
+    attached: list[Content] = []
+    names: list[str] = []
+    refused: list[str] = []
+    crowded: list[str] = []
+    text_left, media_left = MAX_BYTES, MAX_MEDIA_BYTES
+    for path in found.files:
+        name = _relative(path, place.root)
+        if len(names) == MAX_FILES or text_left <= 0:
+            crowded.append(name)
+            continue
+        try:
+            loaded = reading.load(os.path.realpath(path), limit=text_left, name=os.path.basename(name))
+        except Unreadable as reason:
+            refused.append(f"{shown(name)} {reason}")
+            continue
+        size = loaded.size if isinstance(loaded.content, str) else 0
+        media = 0 if isinstance(loaded.content, str) else loaded.size
+        if (loaded.left_out and names) or media > media_left:
+            crowded.append(name)
+            continue
+        text_left, media_left = text_left - size, media_left - media
+        names.append(name)
+        attached += blocks(name, loaded)
+    said = _account(found, len(names), crowded, refused)
+    if not attached:
+        return Resolved(warnings=(f"@{shown(ref)}: nothing attached: {said or 'no file matches'}.",))
+    if not said:
+        return Resolved(tuple(attached), (), tuple(names))
+    summary = f"@{shown(ref)}: {len(names)} files attached; {said}."
+    return Resolved((*attached, Text(f"[{summary}]")), (summary,), tuple(names))
+
+
+def _account(found: globs.Found, attached: int, crowded: Sequence[str], refused: Sequence[str]) -> str:
+    """What was left out, and why."""
+    parts = []
+    if crowded:
+        first = ", ".join(shown(name) for name in crowded[:3])
+        limit = f"{MAX_FILES} files" if attached == MAX_FILES else f"{MAX_BYTES // 1000} KB"
+        parts.append(f"{len(crowded)} left out over the limit of {limit} ({first}{', …' if len(crowded) > 3 else ''})")
+    if refused:
+        parts.append(f"{len(refused)} refused ({'; '.join(refused[:3])}{'; …' if len(refused) > 3 else ''})")
+    if found.links_out:
+        parts.append(f"{found.links_out} links lead out of the project")
+    if found.ignored and not attached:
+        parts.append(f"{found.ignored} ignored by git")
+    if not found.complete:
+        parts.append("the search was given up after too many files, so there may be more")
+    return "; ".join(parts)

@@ -1,0 +1,198 @@
+"""Which files does a glob or a directory name? Those that git would not ignore, within bounds of time and number."""
+
+# Strings, for speed: there may be 100 000 of them.
+# ruff: noqa: PTH113, PTH118, PTH120
+
+import fnmatch
+import os
+import re
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ra.core.value import Value
+from ra.resolvers.reading import Unreadable, open_plain
+
+MAX_ENTRIES = 300_000
+MAX_SECONDS = 1.5
+MAX_ALTERNATIVES = 64
+
+Matcher = Callable[[str], object]
+_DEEP = "**"
+
+
+class Found(Value, frozen=True):
+    """Matching plain files, sorted. `links_out` led out of the project; `ignored` git would not show.
+
+    Not `complete` when the search was given up because it went on too long.
+    """
+
+    files: tuple[str, ...]
+    links_out: int = 0
+    ignored: int = 0
+    complete: bool = True
+
+
+def is_glob(text: str) -> bool:
+    return "*" in text or bool(re.search(r"\{[^{}]*,[^{}]*\}", text))
+
+
+def find(pattern: str, *, cwd: Path, root: Path, max_seconds: float = MAX_SECONDS) -> Found:
+    """The files that a pattern of `*`, `**` and `{a,b}` names. Hidden ones only where the pattern has the dot."""
+    search = _Search(root, time.monotonic() + max_seconds)
+    for alternative in braces(pattern):
+        base, segments = split(alternative, cwd)
+        search.walk(base, segments)
+    return search.found()
+
+
+def find_in(folder: str, *, root: Path, max_seconds: float = MAX_SECONDS) -> Found:
+    """The files of a directory, however deep."""
+    search = _Search(root, time.monotonic() + max_seconds)
+    search.walk(folder, [_DEEP, "*"])
+    return search.found()
+
+
+def split(pattern: str, cwd: Path) -> tuple[str, list[str]]:
+    """The directory before the first wildcard, and the rest segment by segment."""
+    parts = [part for part in pattern.split("/") if part not in ("", ".")]
+    fixed = next((i for i, part in enumerate(parts) if "*" in part), len(parts) - 1)
+    start = "/" if pattern.startswith("/") else str(cwd)
+    rest = [*parts[fixed:], _DEEP] if pattern.endswith("/") else parts[fixed:]
+    deduped = [part for i, part in enumerate(rest) if part != _DEEP or rest[i - 1 : i] != [_DEEP]]
+    if deduped and deduped[-1] == _DEEP:
+        deduped.append("*")
+    return os.path.realpath(os.path.join(start, *parts[:fixed])), deduped
+
+
+def braces(pattern: str) -> list[str]:
+    """`a.{b,c}` → `a.b`, `a.c`; nested ones too, and never more than a few dozen."""
+    done: list[str] = []
+    waiting = [pattern]
+    while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:
+        current = waiting.pop(0)
+        found = re.search(r"\{([^{}]*,[^{}]*)\}", current)
+        if found is None:
+            done.append(current)
+            continue
+        head, tail = current[: found.start()], current[found.end() :]
+        waiting = [f"{head}{choice}{tail}" for choice in found[1].split(",")] + waiting
+    return done
+
+
+class _Search:
+    def __init__(self, root: Path, deadline: float) -> None:
+        self.root = os.path.realpath(root)
+        self.deadline = deadline
+        self.entries = 0
+        self.matches: set[str] = set()
+        self.links_out = self.ignored = 0
+        self.complete = True
+        self.seen: set[tuple[str, tuple[str, ...]]] = set()
+        self.rules = _Rules(self.root)
+
+    def found(self) -> Found:
+        return Found(tuple(sorted(self.matches)), self.links_out, self.ignored, self.complete)
+
+    def walk(self, folder: str, segments: list[str]) -> None:
+        """Depth first without recursion: a tree may be deeper than Python's stack."""
+        waiting = [(folder, tuple(segments))]
+        while waiting and self.complete:
+            folder, rest = waiting.pop()
+            if rest and (folder, rest) not in self.seen:
+                self.seen.add((folder, rest))
+                waiting.extend(self._step(folder, rest))
+
+    def _step(self, folder: str, segments: tuple[str, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+        deep = segments[0] == _DEEP
+        if deep:
+            yield folder, segments[1:]
+        accepts = _hides_dots if deep else matcher(segments[0])
+        last = len(segments) == 1
+        try:
+            scan = os.scandir(folder)
+        except OSError:  # gone, or not ours to read: it names no files
+            return
+        with scan:
+            for entry in scan:
+                self.entries += 1
+                if self.entries > MAX_ENTRIES or (self.entries % 256 == 0 and time.monotonic() > self.deadline):
+                    self.complete = False
+                    return
+                if not accepts(entry.name) or entry.name == ".git":
+                    continue
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_folder and (deep or not last):
+                    if not self.rules.ignored(folder, entry.name, is_folder=True):
+                        yield entry.path, segments if deep else segments[1:]
+                elif last and not deep and not is_folder:
+                    self._take(folder, entry)
+
+    def _take(self, folder: str, entry: os.DirEntry[str]) -> None:
+        if self.rules.ignored(folder, entry.name, is_folder=False):
+            self.ignored += 1
+        elif not entry.is_symlink():
+            if entry.is_file(follow_symlinks=False):
+                self.matches.add(entry.path)
+        else:
+            real = os.path.realpath(entry.path)
+            if not inside(real, self.root):
+                self.links_out += 1
+            elif os.path.isfile(real):
+                self.matches.add(entry.path)
+
+
+class _Rules:
+    """The ignore rules of git from the root down to a directory; of two that match, the deeper one counts."""
+
+    def __init__(self, root: str) -> None:
+        self.root = root
+        self._known: dict[str, list[tuple[str, Callable[[str], bool | None]]]] = {}
+
+    def ignored(self, folder: str, name: str, *, is_folder: bool) -> bool:
+        path = f"{folder}/{name}{'/' if is_folder else ''}"
+        for base, check in self._for(folder):
+            verdict = check(path[len(base) + 1 :])
+            if verdict is not None:
+                return verdict
+        return False
+
+    def _for(self, folder: str) -> list[tuple[str, Callable[[str], bool | None]]]:
+        """Deepest first."""
+        if folder not in self._known:
+            above = []
+            if folder != self.root and inside(folder, self.root):
+                above = self._for(os.path.dirname(folder))
+            own = [] if not inside(folder, self.root) else [f"{folder}/.gitignore"]
+            own += [f"{folder}/.git/info/exclude"] if folder == self.root else []
+            self._known[folder] = [(folder, check) for file in own if (check := _read_rules(file))] + above
+        return self._known[folder]
+
+
+def _read_rules(file: str) -> Callable[[str], bool | None] | None:
+    try:
+        with open_plain(file) as lines:
+            text = lines.read(1_000_000).decode("utf-8", "replace")
+    except Unreadable:  # most directories have none
+        return None
+    from pathspec import GitIgnoreSpec  # 37 ms, and only a glob needs it
+
+    spec = GitIgnoreSpec.from_lines(text.splitlines())
+    return lambda path: spec.check_file(path).include
+
+
+def inside(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
+
+
+def matcher(segment: str) -> Matcher:
+    """`*` alone is special; `[id].tsx` and `what?` are names. A leading dot is matched by a dot only."""
+    plain = segment.replace("[", "[[]").replace("?", "[?]")
+    match = re.compile(fnmatch.translate(plain)).match
+    if segment.startswith("."):
+        return match
+    return lambda name: not name.startswith(".") and match(name)
+
+
+def _hides_dots(name: str) -> bool:
+    return not name.startswith(".")

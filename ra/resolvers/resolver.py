@@ -1,0 +1,46 @@
+"""What is a resolver? Something that knows references of one shape and brings what they stand for."""
+
+import re
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+
+from ra.core.messages import Content
+from ra.core.value import Value
+
+AskOutside = Callable[[Path], Awaitable[bool]]
+"""Asks the user whether something outside the project may be read."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a reference was typed: the `ctx` of a custom resolver.
+
+    `fetch` is the guarded fetcher: (url) → Page with `text`; only http(s), only public addresses.
+    """
+
+    root: Path
+    cwd: Path
+    fetch: Callable[[str], Awaitable[Any]]
+    ask_outside: AskOutside | None = None
+
+
+class Resolved(Value, frozen=True):
+    """What a reference brought: blocks to attach, what the user should know, and names for `--show-context`.
+
+    All empty when the text was no reference after all.
+    """
+
+    blocks: tuple[Content, ...] = ()
+    warnings: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
+
+
+class Resolver(Protocol):
+    name: str
+    pattern: re.Pattern[str]  # with one group: the reference
+
+    async def resolve(self, ref: str, place: Place, *, in_code: bool) -> Resolved:
+        """Bring what `ref` stands for. What fails becomes a warning: the prompt goes on with its text as it is."""
+        ...
