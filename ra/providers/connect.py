@@ -2,9 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from importlib import import_module
 from pathlib import Path
-from typing import cast
 
 from ra.core.errors import UserError
 from ra.core.model import ModelInfo
@@ -12,9 +10,10 @@ from ra.core.ports import Provider
 from ra.providers import catalog
 from ra.providers.account import Account, Env, account, has_key
 from ra.providers.client import WireProvider
+from ra.providers.dialects import dialect
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderName, ProviderSettings, TransportName
-from ra.providers.wire import Dialect, Transport
+from ra.providers.wire import Transport
 
 _ORDER: tuple[ProviderName, ...] = ("anthropic", "openai", "google")
 
@@ -74,8 +73,7 @@ def connect(
             raise UserError("The scripted provider plays a file: name it with --model SCRIPT.yaml.")
         return scripted.ScriptedProvider(script.load(model), info=info(provider, model))
     found = account(provider, settings, env)
-    dialect = cast(Dialect, import_module(f"ra.providers.dialects.{provider.replace('-', '_')}"))
-    return WireProvider(dialect, carrier(found, transport, env), partial(catalog.info, provider), retries)
+    return WireProvider(dialect(provider), carrier(found, transport, env), partial(catalog.info, provider), retries)
 
 
 def carrier(account: Account, transport: TransportName, env: Env) -> Transport:

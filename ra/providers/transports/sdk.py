@@ -28,9 +28,12 @@ class SdkTransport:
     async def events(self, dialect: Dialect, request: Request, body: JsonObject) -> Events:
         if self._client is None:
             self._client = self._made()
-        async with aclosing(_SENDERS[dialect.name](self._client, request, body)) as events:
-            async for event in events:
-                yield event
+        try:
+            async with aclosing(_SENDERS[dialect.name](self._client, request, body)) as events:
+                async for event in events:
+                    yield event
+        except ImportError as error:  # signing for AWS needs boto3, which only the call finds out
+            raise UserError(f"The way to this model needs a package that is not installed: {error}.") from error
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -48,10 +51,13 @@ class SdkTransport:
 
 async def _anthropic(client: Any, request: Request, body: JsonObject) -> Events:
     import anthropic
+    import google.auth.exceptions
     import httpx2
 
+    begun = False
     try:
         async with await client.messages.create(**body) as stream:
+            begun = True
             async for event in stream:
                 yield event.to_dict(mode="json", warnings=False)
     except anthropic.APIStatusError as error:
@@ -60,7 +66,11 @@ async def _anthropic(client: Any, request: Request, body: JsonObject) -> Events:
         raise _unreachable(error) from error
     except (httpx2.HTTPError, ValueError) as error:
         raise _cut(error) from error
-    except anthropic.AnthropicError as error:
+    except (anthropic.AnthropicError, google.auth.exceptions.GoogleAuthError) as error:
+        raise AuthFailed(str(error)) from error
+    except RuntimeError as error:  # of Bedrock and Vertex, when credentials or the project are not to be found
+        if begun:
+            raise
         raise AuthFailed(str(error)) from error
 
 
