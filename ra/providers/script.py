@@ -1,7 +1,7 @@
 """What shall a pretended model say? A script: steps from Python, or from a YAML or JSON file."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
@@ -12,6 +12,7 @@ from ra.core.model import Stop, Usage
 from ra.core.value import JsonObject, Value
 
 MAX_BYTES = 16 * 1024 * 1024
+MAX_VALUES = 100_000  # in one step; YAML aliases can make a few bytes stand for billions
 
 _SNAKE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -120,23 +121,28 @@ def _step(file: Path, number: int, item: Any) -> Step:
     if isinstance(item, str):
         return Step(text=item)
     try:
-        return msgspec.convert(_snake(item), Step)
+        return msgspec.convert(_snake(item, iter(range(MAX_VALUES))), Step)
     except msgspec.ValidationError as error:
         said, _, where = str(error).partition(" - at `$")
         place = f", {where.rstrip('`').lstrip('.')}" if where.strip("`") else ""
-        raise UserError(
-            f"{file}: step {number}{place}: {said}. A step has {', '.join(Step.__struct_fields__)}."
-        ) from error
+        fields = ", ".join(Step.__struct_fields__)
+        raise UserError(f"{file}: step {number}{place}: {said}. A step has {fields}.") from error
+    except (StopIteration, RecursionError) as error:
+        raise UserError(f"{file}: step {number} holds more than {MAX_VALUES} values, or itself.") from error
 
 
-def _snake(value: Any) -> Any:
-    """Keys in snake_case, except in a tool's arguments, which are nobody's business."""
+def _snake(value: Any, left: Iterator[int], *, rename: bool = True) -> Any:
+    """Keys in snake_case, except in a tool's arguments, which are nobody's business. StopIteration: too many values."""
+    next(left)
     if isinstance(value, list):
-        return [_snake(item) for item in value]
+        return [_snake(item, left, rename=rename) for item in value]
     if not isinstance(value, dict):
         return value
-    renamed = {_SNAKE.sub("_", key).lower() if isinstance(key, str) else key: item for key, item in value.items()}
-    return {key: item if key == "args" else _snake(item) for key, item in renamed.items()}
+    made = {}
+    for key, item in value.items():
+        name = _SNAKE.sub("_", key).lower() if rename and isinstance(key, str) else key
+        made[name] = _snake(item, left, rename=rename and name != "args")
+    return made
 
 
 def _read(file: Path) -> Any:

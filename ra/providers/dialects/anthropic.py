@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from ra.core.events import CallDelta, Delta, TextDelta, ThinkingDelta
 from ra.core.messages import Block, Content, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
-from ra.core.value import JsonObject, encode
+from ra.core.value import JsonObject
 from ra.providers.dialects import blocks
 from ra.providers.dialects.draft import Draft
-from ra.providers.dialects.fields import child, number, text
+from ra.providers.dialects.fields import child, dumped, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 
@@ -194,7 +194,7 @@ class AnthropicReader:
                 piece = self._draft.piece(index, "call")
                 piece.id, piece.name = text(block, "id"), text(block, "name")
                 if whole := child(block, "input"):  # some servers send the arguments at once
-                    piece.parts.append(encode(whole).decode())
+                    piece.parts.append(dumped(whole))
                     self._at_once.add(index)
                 yield CallDelta(piece.name)
 

@@ -3,7 +3,7 @@
 from typing import Any, NoReturn
 
 from ra.core.errors import BadStream
-from ra.core.value import JsonObject
+from ra.core.value import JsonObject, encode
 
 
 def text(source: JsonObject, key: str) -> str:
@@ -53,6 +53,11 @@ def arguments(raw: str) -> JsonObject | None:
     except (ValueError, RecursionError):
         return None
     return _cleaned(value) if isinstance(value, dict) else None
+
+
+def dumped(args: JsonObject) -> str:
+    """Arguments that came as an object, as the text that others stream."""
+    return encode(_cleaned(args)).decode()
 
 
 def _cleaned(value: Any) -> Any:

@@ -8,10 +8,10 @@ from ra.core.errors import BadStream
 from ra.core.events import CallDelta, Delta, TextDelta, ThinkingDelta
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
-from ra.core.value import JsonObject, encode
+from ra.core.value import JsonObject
 from ra.providers.dialects import blocks
 from ra.providers.dialects.draft import OUR_ID, Draft, Piece, new_id
-from ra.providers.dialects.fields import child, children, number, text
+from ra.providers.dialects.fields import child, children, dumped, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 
@@ -162,7 +162,7 @@ class GoogleReader:
             call = child(part, "functionCall")
             piece = self._open("call")
             piece.id, piece.name = text(call, "id") or new_id(), text(call, "name")
-            piece.parts, piece.signature, piece.whole = [encode(child(call, "args")).decode()], signature, True
+            piece.parts, piece.signature, piece.whole = [dumped(child(call, "args"))], signature, True
             yield CallDelta(piece.name)
         elif part.get("thought") is True:
             words = text(part, "text")

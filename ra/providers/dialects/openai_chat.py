@@ -14,7 +14,7 @@ from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
 from ra.core.value import JsonObject, encode
 from ra.providers.dialects import blocks
 from ra.providers.dialects.draft import Draft, Piece, new_id
-from ra.providers.dialects.fields import child, children, number, text
+from ra.providers.dialects.fields import child, children, dumped, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 
@@ -215,7 +215,7 @@ class ChatReader:
             piece.name = called
             yield CallDelta(called)
         given = function.get("arguments")
-        piece.parts.append(encode(given).decode() if isinstance(given, dict) else text(function, "arguments"))
+        piece.parts.append(dumped(given) if isinstance(given, dict) else text(function, "arguments"))
 
     def _open(self, told: JsonObject, called: str) -> Piece:
         """The call that a fragment continues, or a new one. Some servers count every call 0, some do not count."""
