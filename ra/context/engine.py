@@ -1,19 +1,22 @@
 """What goes to the model next? The stages on one page: fold, measure, compact if it must be, mark, hand over."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
 from ra.context import cacheplan
-from ra.context.compaction.compactor import Compactor, Room
+from ra.context.compaction.compactor import Compactor
 from ra.context.compaction.digest import Digest
 from ra.context.compaction.guard import Guard
+from ra.context.compaction.room import Room, room, too_small
 from ra.context.compaction.summarize import Call, Price, Summarizer
+from ra.context.compaction.zones import split
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.context.view import View
-from ra.context.window import Window, input_budget, reserve, target, trigger
+from ra.context.window import Window, input_budget, reserve, trigger
 from ra.core.errors import UserError
 from ra.core.facts import (
     Checkpointed,
@@ -32,11 +35,21 @@ from ra.core.model import Effort, ModelInfo, Request, Usage
 THRESHOLD = "threshold"  # the reasons of compactions that nobody asked for: the request was too large for our rule
 OVERFLOW = "overflow"  # or for the provider
 GUESS = 0.75  # of a request that was refused by a server that named no limit
-CREDIBLE = 6.0  # no model counts more of its tokens for one of o200k_base
+CREDIBLE_BILL = 0.9  # of the last one, while nothing was rewritten
+CREDIBLE_RATE = 6.0  # no model counts more of its tokens for one of o200k_base
 LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 
-Economy = Callable[[View], str]
-"""Decides by price when `auto` compacts: a reason, or "" for not now."""
+
+class Economy(Protocol):
+    """Decides by price when `auto` compacts, and how much a cut leaves. In the model's tokens."""
+
+    def sizes(self, window: int | None) -> tuple[int, int]:
+        """Of the newest groups that stay, and of the index that stands in for the others."""
+        ...
+
+    def wants(self, *, before: int, zone: int, behind: int, stand_in: int) -> str:
+        """Why the request should be cut now, "" when it should not: its size before, in and behind what can be cut."""
+        ...
 
 
 class Assembly(msgspec.Struct, frozen=True):
@@ -85,7 +98,7 @@ class Engine:
         self.compactor = Compactor(
             settings, estimator, digest=self.digest, guard=Guard(must_keep), summarizer=summarizer
         )
-        self._economy = economy
+        self._economy = economy if settings.strategy == "auto" and settings.enabled else None
         self._cache_key = cache_key
         self._billed: tuple[int, int] | None = None  # the first so many units, with all above them, are so many tokens
         self._refused = 0.0  # tokens of the model for one of o200k_base, as an overflow told
@@ -106,12 +119,16 @@ class Engine:
             self._billed = None
         self.view.apply(event)
         match fact:
-            case Spent(purpose="turn", usage=usage) if usage.total_input:
+            case Spent(purpose="turn", usage=usage) if usage.total_input >= self._least_bill():
                 units = self.view.units
                 answered = bool(units) and units[-1].item.message.role == "assistant"
                 self._billed = (len(units) - answered, usage.total_input)
             case Checkpointed(after=after) if after:
                 self._billed = (len(self.view.units), after)
+
+    def _least_bill(self) -> float:
+        """What a report must say to be believed: requests grow, but some servers leave out what their cache held."""
+        return self._billed[1] * CREDIBLE_BILL if self._billed else 1
 
     def _rewrites(self, fact: Fact) -> bool:
         """Does it change what was sent before? Then the last bill says nothing about the next request."""
@@ -132,21 +149,19 @@ class Engine:
 
         Raises UserError when not even the system part and the tools fit.
         """
-        total = self.measure(exact=bool(force) or refit is not None)
+        total = self.measure(exact=bool(force) or refit is not None or self._may_pay())
         reason = self._reason(total, force, refit)
         if total is None or not reason:
             return self._hand_over(self.view, total)
-        room = self.room(total, refit, eager=reason not in (THRESHOLD, OVERFLOW))
-        must = total > room.most * room.rate
+        space = self.room(total, refit, eager=reason not in (THRESHOLD, OVERFLOW))
         sent = self._finish(self.view.request(), total)
-        shrunk = await self.compactor.shrink(self.view, room, reason, must=must, sent=sent, focus=focus)
-        if must and shrunk.view.tokens() > room.most:
-            raise UserError(self._what_does_not_fit(shrunk.view, room))
+        shrunk = await self.compactor.shrink(self.view, space, reason, sent=sent, focus=focus)
+        if space.must and shrunk.view.tokens() > space.most:
+            raise UserError(too_small(shrunk.view, space, self.estimator))
         if not shrunk.facts:
             return self._hand_over(self.view, total, warnings=shrunk.warnings)
         self._refused = 0.0
-        left = math.ceil(shrunk.view.tokens() * room.rate)
-        return self._hand_over(shrunk.view, left, facts=shrunk.facts, warnings=shrunk.warnings)
+        return self._hand_over(shrunk.view, space.scaled(shrunk.view), facts=shrunk.facts, warnings=shrunk.warnings)
 
     def request(self) -> Request:
         """The next request as it stands, without deciding anything: what `ra context` shows."""
@@ -169,15 +184,21 @@ class Engine:
 
     def _near(self) -> int | None:
         """Up to this size neither the request nor the room for its answer has to change; None: no limit is known."""
-        limit, output = self.window.limit, self._max_output
-        level = trigger(
-            limit, threshold=self.settings.threshold, max_output=output, max_tokens=self.settings.max_tokens
+        limit, level = self.window.limit, self._trigger()
+        return level if level is None or limit is None else min(level, limit - self._max_output)
+
+    def _trigger(self) -> int | None:
+        settings = self.settings
+        return trigger(
+            self.window.limit,
+            threshold=settings.threshold,
+            max_output=self._max_output,
+            max_tokens=settings.max_tokens,
         )
-        return level if level is None or limit is None else min(level, limit - output)
 
     def _reason(self, total: int | None, force: str, refit: int | None) -> str:
         """Why a compaction is due, or nothing."""
-        limit, settings = self.window.limit, self.settings
+        limit, level = self.window.limit, self._trigger()
         if force and force != OVERFLOW:
             return force
         if total is None:
@@ -185,27 +206,38 @@ class Engine:
         if force or refit is not None:
             most = refit if refit is not None else limit and input_budget(limit, self._max_output)
             return OVERFLOW if most and total > most else ""
-        level = trigger(
-            limit, threshold=settings.threshold, max_output=self._max_output, max_tokens=settings.max_tokens
-        )
-        if settings.enabled and level is not None and total > level:
+        if self.settings.enabled and level is not None and total > level:
             return THRESHOLD
-        return self._economy(self.view) if settings.strategy == "auto" and self._economy else ""
+        return self._priced(total) if self._may_pay() else ""
 
-    def room(self, total: int, refit: int | None = None, *, eager: bool) -> Room:
-        """What a request that is now `total` tokens may come down to. Eager: to half of it, however much fits."""
-        settings, limit = self.settings, self.window.limit or total
-        rate = total / max(1, self.view.tokens())
-        most = input_budget(limit, self._max_output) if self.window.limit else total
-        goal = target(limit, threshold=settings.threshold, max_tokens=settings.max_tokens) or most
-        recent = limit * settings.recent
-        if refit is not None:
-            most, goal = min(most, refit), min(goal, refit)
-        if eager:
-            goal, recent = min(goal, total // 2), min(recent, total * settings.recent)
-        goal = int(min(goal, most) / rate)
-        left = goal - self.view.fixed_tokens() - sum(map(self.view.unit_tokens, self.view.prompts()))
-        return Room(int(limit / rate), int(most / rate), goal, max(0, min(int(recent / rate), left // 2)), rate)
+    def _may_pay(self) -> bool:
+        """Could a cut be worth its price? Not while all there is would stay: then nothing is counted for it either."""
+        return bool(self._economy and self._billed and self._billed[1] > sum(self._economy.sizes(self.window.limit)))
+
+    def _priced(self, total: int) -> str:
+        """Why `auto` cuts before the threshold is reached, or nothing."""
+        space = self.room(total)
+        zone = split(self.view, space.recent).compactable
+        if not self._economy or not zone:
+            return ""
+        start = self.view.tokens() - self.view.tokens_since(self.view.units.index(zone[0]))
+        cut = sum(map(self.view.unit_tokens, zone))
+        before, inside, stand_in = (math.ceil(size * space.rate) for size in (start, cut, space.index))
+        return self._economy.wants(before=before, zone=inside, behind=total - before - inside, stand_in=stand_in)
+
+    def room(self, total: int, refit: int | None = None, *, eager: bool = False) -> Room:
+        """What a request that is now `total` tokens may come down to."""
+        limit = self.window.limit
+        return room(
+            self.view,
+            total,
+            settings=self.settings,
+            limit=limit,
+            max_output=self._max_output,
+            refit=refit,
+            cut=self._economy.sizes(limit) if self._economy else None,
+            eager=eager,
+        )
 
     # --- hand over ---
 
@@ -242,7 +274,7 @@ class Engine:
         """
         plain = self.view.tokens()
         told = sent or limit or self.estimator.scaled(plain)
-        self._refused = min(CREDIBLE, told / max(1, plain))
+        self._refused = min(CREDIBLE_RATE, told / max(1, plain))
         known = self.window.limit
         if self.window.origin != "configured" or known is None or (limit or 0) < known:
             self.window = Window(limit or int(told * GUESS), "learned")
@@ -251,18 +283,3 @@ class Engine:
     @property
     def _max_output(self) -> int:
         return self.configured.max_output if self.configured else self.info.max_output
-
-    def _what_does_not_fit(self, view: View, room: Room) -> str:
-        sections, tools = (
-            math.ceil(count * room.rate)
-            for count in (
-                sum(map(self.estimator.section, view.sections)),
-                self.estimator.tools(view.request().tools),
-            )
-        )
-        return (
-            f"The system part ({sections} tokens) and the tool definitions ({tools}) leave too little room for the "
-            f"conversation: a request may have {math.floor(room.most * room.rate)}. Use fewer tools (--no-tools, "
-            "agent.tools), a shorter system prompt or fewer entries, or a model with a larger window "
-            "(agent.compaction.contextWindow)."
-        )

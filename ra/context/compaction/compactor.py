@@ -1,6 +1,5 @@
 """How does a request come down to its size? The strategy, the ladder below it, and the guard behind it."""
 
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -8,7 +7,8 @@ import msgspec
 from ra.context.compaction import ladder
 from ra.context.compaction.digest import Digest
 from ra.context.compaction.guard import Guard, put_back
-from ra.context.compaction.summarize import SHARE, Summarizer
+from ra.context.compaction.room import Room
+from ra.context.compaction.summarize import Summarizer
 from ra.context.compaction.truncate import truncate
 from ra.context.compaction.zones import Zones, split
 from ra.context.settings import CompactionSettings
@@ -19,19 +19,6 @@ from ra.core.model import Request
 
 SHRINK = 0.90  # a compaction that leaves more than this of a request is not worth a rewritten cache
 KEPT = 0.25  # of the request, at most, for words that must be kept
-
-
-class Room(msgspec.Struct, frozen=True):
-    """How large a request may be, counted in o200k_base; `rate` tokens of the model are one of those.
-
-    `most` must hold, `goal` is what a compaction aims at, `recent` is left untouched at the end, `window` is the whole.
-    """
-
-    window: int
-    most: int
-    goal: int
-    recent: int
-    rate: float
 
 
 class Shrunk(msgspec.Struct, frozen=True):
@@ -58,48 +45,46 @@ class Compactor:
         self._guard = guard
         self._summarizer = summarizer
 
-    async def shrink(
-        self, view: View, room: Room, reason: str, *, must: bool, sent: Request, focus: str = ""
-    ) -> Shrunk:
+    async def shrink(self, view: View, room: Room, reason: str, *, sent: Request, focus: str = "") -> Shrunk:
         """Compact as the settings say; go down the ladder if it must fit and does not; put back what must be kept.
 
         The view is returned as it was when the request would not become a tenth smaller and need not.
         """
         zones = split(view, room.recent)
-        facts, warnings = await self._compact(view, zones, room, must=must, sent=sent, focus=focus)
+        facts, warnings = await self._compact(view, zones, room, sent=sent, focus=focus)
         slim = view.after(*facts)
-        if must and slim.tokens() > room.most:
+        if room.must and slim.tokens() > room.most:
             facts += ladder.descend(slim, zones, room.goal, room.most, self._estimator)
             slim = view.after(*facts)
         lost, more = await self._guard.lost(view, slim) if facts else ([], [])
         if lost:
             facts, late = self._mend(facts, lost, view, slim, room)
             slim, more = view.after(*facts), [*more, *late]
-        worth = must or slim.tokens() <= view.tokens() * SHRINK
+        worth = room.must or slim.tokens() <= view.tokens() * SHRINK
         if not facts or not worth:
             return Shrunk(view, warnings=(*warnings, *more))
-        return Shrunk(slim, _accounted(view, facts, reason, room.rate), (*warnings, *more))
+        return Shrunk(slim, _accounted(view, facts, reason, room), (*warnings, *more))
 
     def hide(self, view: View, zones: Zones, room: Room) -> Checkpointed | None:
         """What needs no model: the fewest groups, or all of them behind an index."""
         if self._settings.strategy == "truncate":
             return truncate(view, zones, room.goal)
-        return self._digest.compact(view, zones, room.most - view.fixed_tokens())
+        return self._digest.compact(view, zones, room.index)
 
     async def _compact(
-        self, view: View, zones: Zones, room: Room, *, must: bool, sent: Request, focus: str
+        self, view: View, zones: Zones, room: Room, *, sent: Request, focus: str
     ) -> tuple[list[Fact], list[str]]:
         if self._settings.strategy != "summarize" or self._summarizer is None:
             fact = self.hide(view, zones, room)
             return ([fact] if fact else []), []
         # A summary is paid for: it has to be worth it before it is asked for.
-        cap = min(int(room.window * SHARE), (room.most - view.fixed_tokens()) // 4)
-        saved = sum(map(view.unit_tokens, zones.compactable)) - cap
-        if cap <= 0 or saved < view.tokens() * (1 - SHRINK):
-            fact = truncate(view, zones, room.goal) if must else None
+        saved = sum(map(view.unit_tokens, zones.compactable)) - room.summary
+        if room.summary <= 0 or saved < view.tokens() * (1 - SHRINK):
+            fact = truncate(view, zones, room.goal) if room.must else None
             return ([fact] if fact else []), []
-        space = room.most - view.fixed_tokens()
-        facts, warning = await self._summarizer.compact(view, zones, sent=sent, cap=cap, room=space, focus=focus)
+        facts, warning = await self._summarizer.compact(
+            view, zones, sent=sent, cap=room.summary, index=room.index, focus=focus
+        )
         return facts, [warning] if warning else []
 
     def _mend(
@@ -119,14 +104,14 @@ class Compactor:
         return (put_back(facts, kept, view.summary) if kept else list(facts)), warnings
 
 
-def _accounted(view: View, facts: Sequence[Fact], reason: str, rate: float) -> tuple[Fact, ...]:
+def _accounted(view: View, facts: Sequence[Fact], reason: str, room: Room) -> tuple[Fact, ...]:
     """The facts with their reason and with what each did to the size."""
     accounted: list[Fact] = []
-    before = math.ceil(view.tokens() * rate)
+    before = room.scaled(view)
     for fact in facts:
         view = view.after(fact)
         if isinstance(fact, Checkpointed):
-            after = math.ceil(view.tokens() * rate)
+            after = room.scaled(view)
             fact = msgspec.structs.replace(fact, reason=reason, before=before, after=after)
             before = after
         accounted.append(fact)

@@ -10,7 +10,6 @@ from ra.context.view import Place, Unit, View
 from ra.core.facts import Checkpointed
 
 MOST = 3_000  # tokens of an index
-SHARE = 0.15  # of the room for a request, in a window so small that 3 000 would be much of it
 
 # What each heading may take of the index; what one leaves goes to the names, which come last.
 _HEADINGS = (
@@ -29,8 +28,8 @@ class Digest:
         self._estimator = estimator
         self._traces: dict[Place, Trace] = {}
 
-    def compact(self, view: View, zones: Zones, room: int) -> Checkpointed | None:
-        """Hide the whole compactable zone behind an index; None when there is nothing to hide."""
+    def compact(self, view: View, zones: Zones, most: int = MOST) -> Checkpointed | None:
+        """Hide the whole compactable zone behind an index of at most so many tokens; None when it is empty."""
         if all(unit.kind == "marker" for unit in zones.compactable):
             return None
         hole = gap(view, zones.compactable)
@@ -39,7 +38,7 @@ class Digest:
             f'recall("#N") reads position N word for word, recall("{hole.ref}") all of it, '
             'recall("some words") searches. What happened there:]'
         )
-        index = self.index(hole.units, min(MOST, int(room * SHARE)) - self._estimator.text(head))
+        index = self.index(hole.units, most - self._estimator.text(head))
         return Checkpointed("digest", "", hidden=hole.hidden, clips=hole.clips, marker=f"{head}\n{index}".rstrip())
 
     def index(self, units: Sequence[Unit], room: int) -> str:

@@ -21,7 +21,6 @@ from ra.core.messages import Text, ToolCall, ToolResult, say
 from ra.core.model import Effort, Marks, ModelInfo, Reply, Request, Section, Usage
 from ra.core.value import encode
 
-SHARE = 0.10  # of the window, for everything that stands under the first prompt
 TIMEOUT_S = 120
 UNKNOWN_WINDOW = 16_000  # tokens that a model of unknown window is trusted with
 PIECES = 12  # calls for one summary, at most; what would need more is shortened first
@@ -53,11 +52,12 @@ class Summarizer:
         self._price = price
 
     async def compact(
-        self, view: View, zones: Zones, *, sent: Request, cap: int, room: int, focus: str = ""
+        self, view: View, zones: Zones, *, sent: Request, cap: int, index: int, focus: str = ""
     ) -> tuple[list[Fact], str]:
         """Facts for the compactable zone, and a warning when the model failed: then an index stands in.
 
-        `sent` is the request as it would go out now, `cap` the tokens for all that stands under the first prompt.
+        `sent` is the request as it would go out now; `cap` the tokens for all that stands under the first prompt;
+        `index` those of the index.
         """
         facts: list[Fact] = []
         fault = "it answered with nothing"
@@ -71,9 +71,9 @@ class Summarizer:
         except TimeoutError:
             answer, fault = "", f"it took longer than {TIMEOUT_S} s"
         if not answer.strip():
-            index = self._digest.compact(view, zones, room)
+            digest = self._digest.compact(view, zones, index)
             warning = f"The summary by {self._info.id} failed ({fault}); an index of what happened stands in for it."
-            return [*facts, *([index] if index else [])], warning
+            return [*facts, *([digest] if digest else [])], warning
         hole = gap(view, zones.compactable)
         summary = self._write(view, zones.compactable, answer, cap)
         facts.append(

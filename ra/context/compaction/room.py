@@ -1,0 +1,81 @@
+"""How much may a request hold, and how should that be divided when it has to shrink?"""
+
+import math
+
+import msgspec
+
+from ra.context.compaction.digest import MOST
+from ra.context.settings import CompactionSettings
+from ra.context.tokens import Estimator
+from ra.context.view import View
+from ra.context.window import input_budget, target
+
+SUMMARY = 0.10  # of the window, for all that stands under the first prompt
+
+
+class Room(msgspec.Struct, frozen=True):
+    """Sizes in o200k_base; `rate` tokens of the model are one of those.
+
+    `most` has to hold if the request `must` shrink at all, `goal` is what a compaction aims at, `recent` stays as it is
+    at the end. What stands in for the rest has at most `summary` tokens under the first prompt, or `index` in the gap.
+    """
+
+    must: bool
+    most: int
+    goal: int
+    recent: int
+    summary: int
+    index: int
+    rate: float
+
+    def scaled(self, view: View) -> int:
+        """The size of a view in the model's tokens."""
+        return math.ceil(view.tokens() * self.rate)
+
+
+def room(
+    view: View,
+    total: int,
+    *,
+    settings: CompactionSettings,
+    limit: int | None,
+    max_output: int,
+    refit: int | None = None,
+    cut: tuple[int, int] | None = None,
+    eager: bool = False,
+) -> Room:
+    """What a request that is now `total` tokens may come down to in a window of `limit`.
+
+    `refit` is another bound from above; `cut` says what an economical cut leaves, recent groups and index; an eager
+    compaction was asked for and comes down to half, however much would fit.
+    """
+    window = limit or total
+    rate = total / max(1, view.tokens())
+    most = min(input_budget(limit, max_output) if limit else total, refit or total)
+    goal = min(target(window, threshold=settings.threshold, max_tokens=settings.max_tokens) or most, most)
+    recent, index = cut or (int(window * settings.recent), int(MOST * rate))
+    if eager:
+        goal, recent = min(goal, total // 2), min(recent, int(total * settings.recent))
+    # What is left beside the system part and the prompts bounds all that a small window can hold.
+    free = max(0, int(goal / rate) - view.fixed_tokens() - sum(map(view.unit_tokens, view.prompts())))
+    return Room(
+        must=total > most,
+        most=int(most / rate),
+        goal=int(goal / rate),
+        recent=min(int(recent / rate), free // 2),
+        summary=min(int(window * SUMMARY / rate), free // 2),
+        index=min(int(index / rate), free // 3),
+        rate=rate,
+    )
+
+
+def too_small(view: View, space: Room, estimator: Estimator) -> str:
+    """The sentence for a request that cannot be made to fit."""
+    sections = math.ceil(sum(map(estimator.section, view.sections)) * space.rate)
+    tools = math.ceil(estimator.tools(view.request().tools) * space.rate)
+    return (
+        f"The system part ({sections} tokens) and the tool definitions ({tools}) leave too little room for the "
+        f"conversation: a request may have {math.floor(space.most * space.rate)} tokens. Use fewer tools (--no-tools, "
+        "agent.tools), a shorter system prompt or fewer entries, or a model with a larger window "
+        "(agent.compaction.contextWindow)."
+    )

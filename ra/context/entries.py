@@ -1,0 +1,44 @@
+"""How does text come to stay? Entries: pure functions from the view to the facts that set or remove them."""
+
+from collections.abc import Mapping
+
+from ra.context.view import View
+from ra.core.errors import UsageError
+from ra.core.facts import Entry, EntryRemoved, EntrySet
+
+LONGEST_ID = 200
+
+
+def insert(
+    view: View, id: str, content: str, *, name: str = "", attrs: Mapping[str, str] | None = None
+) -> tuple[EntrySet, ...]:
+    """Set an entry, replacing the one with this id. Nothing is recorded when it already says exactly that."""
+    id, content, name = _clean(id).strip(), _clean(content), _clean(name)
+    if not id or len(id) > LONGEST_ID:
+        raise UsageError(f"An entry needs an id of 1 to {LONGEST_ID} characters, not {id[:40]!r} ({len(id)}).")
+    if not content.strip():
+        raise UsageError(f"Entry {id!r} has no content; to take it away, remove it.")
+    new = EntrySet(id, content, name, {_clean(key): _clean(value) for key, value in (attrs or {}).items()})
+    old = view.entries.get(id)
+    if old and (old.content, old.name, old.attrs) == (new.content, new.name, new.attrs):
+        return ()
+    return (new,)
+
+
+def remove(view: View, id: str) -> tuple[EntryRemoved, ...]:
+    """Nothing is recorded when there is no such entry."""
+    return (EntryRemoved(id),) if id in view.entries else ()
+
+
+def get(view: View, id: str) -> Entry | None:
+    return view.entries.get(id)
+
+
+def all_of(view: View) -> tuple[Entry, ...]:
+    """Live entries in the order in which they came."""
+    return tuple(sorted(view.entries.values(), key=lambda entry: entry.inserted_at))
+
+
+def _clean(text: str) -> str:
+    """Text that can be stored: a lone surrogate cannot."""
+    return text.encode("utf-8", "replace").decode()

@@ -1,0 +1,118 @@
+"""How is what was cut read back? By reference, word for word; or by words, through the full-text index."""
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import assert_never
+
+from ra.core.facts import (
+    Checkpointed,
+    Cut,
+    Edited,
+    EntrySet,
+    Fact,
+    Noticed,
+    Rotated,
+    Said,
+    TimelineEvent,
+)
+from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from ra.core.ports import Timeline
+from ra.core.value import encode
+
+PAGE = 24_000  # bytes of one answer: about 6 000 tokens of English, 8 000 of Chinese
+HITS = 20
+
+_SPAN = re.compile(r"#(\d{1,9})(?:\s*[-–…]\s*#?(\d{1,9}))?")
+_REF = re.compile(rf"^\s*(?P<spans>{_SPAN.pattern}(?:\s*,\s*{_SPAN.pattern})*)\s*(?:\+\s*(?P<offset>\d+))?\s*$")
+_KEPT = re.compile(r"^\s*(?P<ref>~[0-9a-f]{12})\s*(?:\+\s*(?P<offset>\d+))?\s*$")
+
+
+def recall(query: str, timeline: Timeline, *, page: int = PAGE) -> str:
+    """What a reference (`#12`, `#12-18`, `#3, #9-11`, `~3f9a…`) holds, or where words are found.
+
+    Long text comes in pages of so many bytes; each ends with the reference of the next.
+    """
+    kept = _KEPT.match(query)
+    if kept:
+        text = timeline.kept(kept["ref"])
+        return _missing(query) if text is None else _page(text, kept["ref"], int(kept["offset"] or 0), page)
+    ref = _REF.match(query)
+    if ref:
+        spans = [(int(start), int(end or start)) for start, end in _SPAN.findall(ref["spans"])]
+        text = "\n\n".join(_events(timeline, spans))
+        return _page(text, ref["spans"], int(ref["offset"] or 0), page) if text else _missing(query)
+    return _search(query.strip(), timeline)
+
+
+def written(fact: Fact) -> str:
+    """A fact for a reader: all of its text, word for word."""
+    match fact:
+        case Said(message) | Cut(message=message):
+            return _message(message)
+        case Noticed(section):
+            return f"context {section.name}:\n{section.content}"
+        case EntrySet(id=id, content=content):
+            return f"entry {id}:\n{content}"
+        case Checkpointed(summary=summary, marker=marker):
+            return "compaction:\n" + "\n".join(part for part in (summary, marker) if part)
+        case Rotated(handover=handover):
+            return f"rotation:\n{handover}"
+        case Edited(by=by, messages=messages):
+            return "\n\n".join((f"edited by {by}:", *map(_message, messages)))
+        case _:
+            return encode(fact).decode()
+
+
+def _events(timeline: Timeline, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
+    for start, end in spans:
+        for event in timeline.events(since=max(0, start - 1)):
+            if event.at > end:
+                break
+            yield _event(event)
+
+
+def _event(event: TimelineEvent) -> str:
+    return f"#{event.at} {written(event.fact)}"
+
+
+def _message(message: Message) -> str:
+    label = f"{message.role} {message.name}".strip()
+    return "\n".join((f"{label}:", *map(_block, message.blocks)))
+
+
+def _block(block: Block) -> str:
+    match block:
+        case Text(text) | Thinking(text):
+            return text
+        case ToolCall(name=name, args=args, broken=broken):
+            return f"[call {name} {broken or encode(args).decode()}]"
+        case ToolResult(name=name, content=content, is_error=failed):
+            return "\n".join((f"[{'error' if failed else 'result'} of {name}]", *map(_block, content)))
+        case Image(media_type=kind, data=data) | Document(media_type=kind, data=data):
+            return f"[{kind}, {len(data)} bytes]"
+        case _:
+            assert_never(block)
+
+
+def _page(text: str, ref: str, offset: int, room: int) -> str:
+    """From character `offset` on as much as the page holds, and how to go on. What it shows is not altered."""
+    if offset >= len(text) > 0:
+        return f"There are only {len(text)} characters behind {ref}."
+    shown = text[offset : offset + room].encode()[:room].decode(errors="ignore")
+    end = offset + len(shown)
+    if end >= len(text):
+        return shown
+    return f'{shown}\n[{end} of {len(text)} characters; recall("{ref}+{end}") goes on]'
+
+
+def _search(words: str, timeline: Timeline) -> str:
+    hits = timeline.search(words, limit=HITS) if words else ()
+    if not hits:
+        return f'Nothing was found for "{words}". Try other or fewer words, or a reference such as #12.'
+    found = (f"#{hit.at}" if hit.session == timeline.session else f"session {hit.session} #{hit.at}" for hit in hits)
+    lines = [f"{place}: {' '.join(hit.snippet.split())}" for place, hit in zip(found, hits, strict=True)]
+    return "\n".join((*lines, 'recall("#N") reads one of them word for word.'))
+
+
+def _missing(query: str) -> str:
+    return f"There is nothing behind {query.strip()} in this session."
