@@ -1,0 +1,286 @@
+"""What may a project's file run or reach, and did the user agree? By content: one changed byte asks again.
+
+`risky` says what needs the user's word, `never` what is not taken from a project at all, `without` is the rest.
+`Trust` remembers the word, by hashes of the configuration's part and of every file that it names.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+import stat
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ra.core.errors import UserError
+from ra.core.value import Value
+
+Key = tuple[str, ...]
+
+STRATEGIES = ("timeline", "layered", "planner")
+
+# Where a request goes, with which key, and who watches over it: these are the user's, in the user's own file.
+NEVER = frozenset(
+    {
+        "baseurl",
+        "apikey",
+        "proxy",
+        "proxies",
+        "httpproxy",
+        "httpsproxy",
+        "sandbox",
+        "autoapprove",
+        "autoapproval",
+        "skippermissions",
+    }
+)
+
+
+class Item(Value, frozen=True):
+    """One thing that needs the user's word: its place in the file, what it would do, and the files that it names."""
+
+    kind: str
+    key: Key
+    what: str
+    value: str = ""
+    files: tuple[str, ...] = ()
+
+    @property
+    def line(self) -> str:
+        return f"{'.'.join(self.key)}: {self.kind} {self.what}"
+
+
+def risky(data: Mapping[str, Any], *, base: Path, root: Path) -> tuple[Item, ...]:
+    """What a project file would run or reach. `base` is the file's folder; keys in camelCase or snake_case."""
+    finder = _Finder(base, root)
+    agent, session = _part(data, "agent"), _part(data, "session")
+    items = [*finder.agent(("agent",), agent), *finder.session(("session",), session)]
+    for name, own in _part(data, "agents").items():
+        if isinstance(own, Mapping):
+            key = ("agents", str(name))
+            items += [*finder.agent(key, own), *finder.session(key, own)]
+            if handler := own.get("handler"):
+                items.append(finder.code("agent handler", (*key, "handler"), handler))
+    return tuple(items)
+
+
+def never(data: Mapping[str, Any]) -> tuple[Key, ...]:
+    """The keys that are not taken from a project's file, trusted or not: `app`, base URLs, keys, proxies, sandbox."""
+    found: list[Key] = [("app", str(name)) for name in _part(data, "app")]
+    waiting: list[tuple[Key, Any]] = [((str(name),), value) for name, value in data.items() if name != "app"]
+    while waiting:
+        key, value = waiting.pop(0)
+        if key[-1].replace("_", "").replace("-", "").lower() in NEVER:
+            found.append(key)
+        elif _camel(key[-1]) in ("sources", "mcpServers", "systemPrompt"):
+            continue  # names and texts of the user's own; servers are asked about as a whole
+        elif isinstance(value, Mapping):
+            waiting += [((*key, str(name)), part) for name, part in value.items()]
+    return tuple(found)
+
+
+def without(data: Mapping[str, Any], keys: Iterable[Key]) -> dict[str, Any]:
+    """The configuration without these parts; lists close up behind them."""
+    gone = set(keys)
+
+    def keep(value: Any, key: Key) -> Any:
+        if isinstance(value, Mapping):
+            return {name: keep(v, (*key, str(name))) for name, v in value.items() if (*key, str(name)) not in gone}
+        if isinstance(value, list | tuple):
+            return [keep(v, (*key, str(i))) for i, v in enumerate(value) if (*key, str(i)) not in gone]
+        return value
+
+    return keep(data, ())  # type: ignore[no-any-return]
+
+
+class _Finder:
+    def __init__(self, base: Path, root: Path) -> None:
+        self.base = base
+        self.root = Path(os.path.realpath(root))
+
+    def agent(self, key: Key, data: Mapping[str, Any]) -> Iterator[Item]:
+        for hook, hooks in _part(data, "middleware").items():
+            for place, hook_item in _each(hooks, (*key, "middleware", str(hook))):
+                yield self.hook(place, hook_item)
+        context, at = _part(data, "context"), (*key, "context")
+        for place, resolver in _each(context.get("resolvers"), (*at, "resolvers")):
+            if path := _of(resolver, "path"):
+                yield self.code("resolver", place, path, resolver)
+        for name, source in _part(context, "sources").items():
+            yield from self.source((*at, "sources", str(name)), source)
+        for place, rule in _each(_part(data, "permissions").get("rules"), (*key, "permissions", "rules")):
+            if _of(rule, "allow") is not None or not isinstance(rule, Mapping):
+                yield Item("allow rule", place, str(_of(rule, "allow") or rule), _json(rule))
+        tools = _part(data, "tools")
+        for place, path in _each(tools.get("custom"), (*key, "tools", "custom")):
+            yield self.code("custom tool", place, path)
+        for name, tool in tools.items():
+            folder = _of(tool, "rootDir") or _of(tool, "root_dir")
+            if name != "custom" and folder and self.outside(folder):
+                yield Item("tool that may leave the project", (*key, "tools", str(name)), str(folder), _json(tool))
+        servers = "mcpServers" if "mcpServers" in data else "mcp_servers"
+        for place, server in _each(data.get(servers), (*key, servers)):
+            yield self.server(place, server)
+
+    def session(self, key: Key, data: Mapping[str, Any]) -> Iterator[Item]:
+        for name in ("contextStrategy", "context_strategy"):
+            strategy = data.get(name)
+            if strategy is not None and strategy not in STRATEGIES:
+                yield self.code("strategy", (*key, name), strategy)
+        for place, folder in _each(_part(data, "wiki").get("dirs"), (*key, "wiki", "dirs")):
+            if self.outside(folder):
+                yield Item("wiki outside the project", place, str(folder), _json(folder))
+
+    def hook(self, key: Key, hook: Any) -> Item:
+        command = _of(hook, "shell")
+        if command is not None:
+            return Item("command", key, str(command), _json(hook), self.words(str(command)))
+        return self.code("middleware", key, hook)
+
+    def source(self, key: Key, source: Any) -> Iterator[Item]:
+        if command := _of(source, "command"):
+            yield Item("command", key, str(command), _json(source), self.words(str(command)))
+        elif code := _of(source, "python"):
+            yield self.code("source", key, code, source)
+        elif (file := _of(source, "file")) and self.outside(file):
+            yield Item("file outside the project", key, str(file), _json(source))
+
+    def server(self, key: Key, server: Any) -> Item:
+        command = " ".join([str(_of(server, "command") or ""), *map(str, _of(server, "args") or ())]).strip()
+        what = command or str(_of(server, "url") or "")
+        return Item("MCP server", key, f"{_of(server, 'name')}: {what}", _json(server), self.words(command))
+
+    def code(self, kind: str, key: Key, ref: Any, value: Any = None) -> Item:
+        path = str(ref).rpartition(".py:")[0] + ".py" if ".py:" in str(ref) else str(ref)
+        full = os.path.join(self.base, os.path.expanduser(path))  # noqa: PTH111, PTH118 - any text may stand here
+        return Item(kind, key, str(ref), _json(ref if value is None else value), (full,))
+
+    def words(self, command: str) -> tuple[str, ...]:
+        """The files of the project that a command names."""
+        try:
+            words = shlex.split(command)
+        except ValueError:
+            words = command.split()
+        found = []
+        for word in words:
+            for folder in (self.base, self.root):
+                full = os.path.realpath(os.path.join(folder, word)) if "\0" not in word else ""  # noqa: PTH118
+                if os.path.isfile(full) and Path(full).is_relative_to(self.root):  # noqa: PTH113
+                    found.append(full)
+        return tuple(dict.fromkeys(found))
+
+    def outside(self, path: Any) -> bool:
+        full = os.path.realpath(os.path.join(self.base, os.path.expanduser(str(path))))  # noqa: PTH111, PTH118
+        return not Path(full).is_relative_to(self.root)
+
+
+class Trust:
+    """The user's word, in a file of the data directory that only the user can read and write."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def ask_for(self, project: Path, items: Sequence[Item]) -> tuple[Item, ...]:
+        """What the user has not agreed to yet, or what has changed since. Raises UserError for an unusable file."""
+        known = self._read().get(_name(project), {})
+        return tuple(item for item in items if known.get(".".join(item.key)) != fingerprint(item))
+
+    def record(self, project: Path, items: Sequence[Item]) -> None:
+        """The user agrees to these, as they are now, and to nothing else in this project."""
+        projects = self._read()
+        projects[_name(project)] = {".".join(item.key): fingerprint(item) for item in items}
+        self._write(projects)
+
+    def revoke(self, project: Path) -> bool:
+        """Forget a project; False when it was not known."""
+        projects = self._read()
+        known = projects.pop(_name(project), None) is not None
+        if known:
+            self._write(projects)
+        return known
+
+    def list(self) -> dict[str, tuple[str, ...]]:
+        """Every project with the keys that are trusted in it."""
+        return {project: tuple(items) for project, items in sorted(self._read().items())}
+
+    def _read(self) -> dict[str, dict[str, str]]:
+        try:
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return {}
+        except OSError as error:
+            raise UserError(f"{self.path} cannot be read: {error.strerror}.") from error
+        with os.fdopen(descriptor, "rb") as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
+                raise UserError(f"{self.path} is not yours alone (chmod 600), so it is not believed. Delete it.")
+            data = file.read()
+        try:
+            return msgspec.json.decode(data, type=dict[str, dict[str, str]])
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise UserError(f"{self.path} is damaged ({error}). Delete it and run `ra trust` again.") from error
+
+    def _write(self, projects: Mapping[str, Mapping[str, str]]) -> None:
+        """A new file in place of the old one: a crash leaves one or the other."""
+        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        draft = self.path.with_name(f"{self.path.name}.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(json.dumps(projects, indent=1, sort_keys=True).encode())
+            file.flush()
+            os.fsync(descriptor)
+        draft.replace(self.path)
+
+
+def fingerprint(item: Item) -> str:
+    """A hash over what the item says and every byte of every file that it names."""
+    digest = hashlib.sha256(_json([item.kind, item.key, item.value]).encode())
+    for file in item.files:
+        digest.update(f"\0{file}\0{_file_hash(file)}".encode(errors="surrogateescape"))
+    return digest.hexdigest()
+
+
+def _file_hash(path: str) -> str:
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return "missing"  # when it appears, that is a change
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        return "no file"
+    with os.fdopen(descriptor, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _name(project: Path) -> str:
+    return os.path.realpath(project).encode("utf-8", "backslashreplace").decode()
+
+
+def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = data.get(name)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _of(value: Any, name: str) -> Any:
+    return value.get(name) if isinstance(value, Mapping) else None
+
+
+def _each(values: Any, key: Key) -> Iterator[tuple[Key, Any]]:
+    if isinstance(values, list | tuple):
+        for index, value in enumerate(values):
+            yield (*key, str(index)), value
+    elif values is not None:  # a single one without a list is refused later; here it must not slip through
+        yield key, values
+
+
+def _camel(name: str) -> str:
+    head, *rest = name.split("_")
+    return head + "".join(part.title() for part in rest)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
