@@ -57,7 +57,10 @@ def allot(parts: Sequence[Part], budget: int) -> Allotment:
     """
     budget = max(0, budget)
     caps = [max(0, min(part.cap, part.size)) for part in parts]
-    wanted = [min(part.minimum, part.fit(cap)) for part, cap in zip(parts, caps, strict=True)]
+    most = [part.fit(cap) for part, cap in zip(parts, caps, strict=True)]
+    if sum(most) <= budget:
+        return Allotment(tuple(caps))
+    wanted = [min(part.minimum, size) for part, size in zip(parts, most, strict=True)]
     ignored = sum(wanted) > budget
     floors = [0] * len(parts) if ignored else wanted
     limits = list(floors)
@@ -67,8 +70,7 @@ def allot(parts: Sequence[Part], budget: int) -> Allotment:
 
     for index in by_rank:
         if sizes[index] < floors[index]:
-            most = min(caps[index], sizes[index] + spare)
-            limit = _least(parts[index].fit, floors[index], most)
+            limit = _least(parts[index].fit, floors[index], min(caps[index], sizes[index] + spare))
             if limit is not None:
                 spare -= parts[index].fit(limit) - sizes[index]
                 limits[index], sizes[index] = limit, parts[index].fit(limit)

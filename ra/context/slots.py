@@ -136,7 +136,7 @@ class Slots:
             case str():
                 if self._prompt is not None and content == self._prompt.text and role in (None, self._prompt.role):
                     return (self._prompt,)
-                return (_spoken(role or "user", content, name),)
+                return (_spoken(role or "user", content.encode("utf-8", "replace").decode(), name),)
             case Message():
                 messages: tuple[Message, ...] = (content,)
             case list() | tuple() if all(isinstance(item, Message) for item in content):

@@ -21,6 +21,8 @@ PAGE = 2000  # a page of a PDF: Anthropic names 1 500 to 3 000
 PAGE_BYTES = 50_000  # of a PDF whose pages cannot be counted
 LARGEST_IMAGE = 5000  # no provider counts more for one picture
 
+LONG = 4096  # characters
+
 _PAGES = re.compile(rb"/Type\s*/Page\b")
 _CREDIBLE = (0.2, 6.0)  # reported tokens for one of o200k_base; anything outside is a fault of the report
 _LONGEST_CHARACTER = 32  # code points; a family emoji has eleven
@@ -51,13 +53,15 @@ class Estimator:
 
     def text(self, text: str) -> int:
         known = self._texts.get(text)
-        return known if known is not None else self._texts.put(text, encoder.count(text), weight=len(text))
+        return known if known is not None else self._texts.put(text, encoder.count(text), weight=min(len(text), LONG))
 
     def message(self, message: Message) -> int:
         known = self._messages.get(message)
         if known is not None:
             return known
-        tokens = MESSAGE + sum(map(self._block, message.blocks)) + BLOCK * max(0, len(message.blocks) - 1)
+        tokens = MESSAGE - BLOCK * bool(message.blocks)
+        for block in message.blocks:
+            tokens += BLOCK + self._block(block)
         return self._messages.put(message, tokens, weight=tokens)
 
     def messages(self, messages: Iterable[Message]) -> int:
@@ -184,25 +188,23 @@ class Estimator:
 
 
 class Memory(Generic[T]):
-    """What was counted, in two generations: when the young one is full it becomes the old one, which is forgotten.
-
-    A thing that is found by its identity is kept with its number, so that no other can take its id.
-    """
+    """What was counted, in two generations: when the young one is full it becomes the old one, which is forgotten."""
 
     def __init__(self, key: Callable[[T], object], *, weight: int) -> None:
         self._key = key
         self._room = self._weight = weight
-        self._young: dict[object, tuple[T, int]] = {}
-        self._old: dict[object, tuple[T, int]] = {}
+        self._young: dict[object, tuple[T | None, int]] = {}
+        self._old: dict[object, tuple[T | None, int]] = {}
 
     def get(self, thing: T) -> int | None:
         key = self._key(thing)
         known = self._young.get(key)
+        if known is not None:
+            return known[1]
+        known = self._old.pop(key, None) if self._old else None
         if known is None:
-            known = self._old.pop(key, None)
-            if known is None:
-                return None
-            self._young[key] = known
+            return None
+        self._young[key] = known
         return known[1]
 
     def put(self, thing: T, tokens: int, *, weight: int) -> int:
@@ -210,12 +212,14 @@ class Memory(Generic[T]):
         if weight > self._room:
             self._old, self._young, self._room = self._young, {}, self._weight
         self._room -= weight
-        self._young[self._key(thing)] = (thing, tokens)
+        # What is found by its identity is held, so that no other can take its id.
+        self._young[self._key(thing)] = (thing if self._key is id else None, tokens)
         return tokens
 
 
 def _content(text: str) -> object:
-    return text
+    """The text itself; of a long one its hash, so that it is not held for being counted once."""
+    return text if len(text) <= LONG else (len(text), hash(text))
 
 
 def source_of(message: Message) -> str:

@@ -86,6 +86,12 @@ def test_no_slots_render_to_no_messages() -> None:
     assert slots().render() == Rendered(())
 
 
+def test_lone_surrogates_are_replaced() -> None:
+    prompt = slots()
+    prompt.add("memory", "a\ud800b")
+    assert texts(prompt.render()) == ["a?b"]
+
+
 # --- defaults ---
 
 
@@ -263,6 +269,16 @@ def test_minimums_that_exceed_the_budget_are_ignored_with_a_warning_while_caps_s
     assert rendered.warnings == (
         "What the slots must keep exceeds the budget of 50 tokens: their minimums are ignored, and priority decides.",
     )
+
+
+def test_a_slot_of_small_messages_keeps_its_minimum_beside_a_more_important_one() -> None:
+    def sized(tokens: int) -> Message:
+        return say("user", "word" + " word" * (tokens - 5))
+
+    prompt = slots(96)
+    prompt.add("important", [sized(10) for _ in range(4)], priority=1, max_ratio=30 / 96)
+    prompt.add("small", [sized(tokens) for tokens in (6, 6, 6, 27, 27)], max_ratio=67 / 96, min_tokens=50)
+    assert sizes(prompt.render()) == {"important": 30, "small": 66}
 
 
 # --- trim_behavior ---
