@@ -1,6 +1,7 @@
 """How does one get an answer without a key? llama.cpp in this process, spoken to like any other server."""
 
 import asyncio
+import os
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from importlib.util import find_spec
@@ -72,7 +73,7 @@ def notice(data_dir: Path) -> str:
 class LocalProvider:
     """A Provider whose server runs in this process, on a loopback port, behind a key that nobody else knows.
 
-    It starts with the first request, in a thread: loading takes 0.8 s.
+    It starts with the first request; loading the embedded model takes 0.8 s, in which xllamacpp holds the interpreter.
     """
 
     name = "local"
@@ -134,6 +135,9 @@ def _run(gguf: Path, timeout_s: float) -> _Running:
     params.api_keys = [key]
     params.use_jinja = True
     params.ui = params.endpoint_slots = False
+    # llama.cpp's threads wait for each other by spinning. Where one of them must share its core with another program,
+    # two threads on two busy cores gave 3 to 10 tokens a second, one thread 46: so one core is left to the others.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 2) - 1)
     params.cache_ram_mib = 256  # the default keeps up to 8 GB of old prompts
     params.verbosity = -1  # nothing on our stdout and stderr
     if gguf.name == local_weights.FILE:

