@@ -1,10 +1,15 @@
 """Which dialects are there? One module each: `path`, `headers`, `body` and `reader`, all pure."""
 
 from importlib import import_module
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ra.core.errors import UsageError
 from ra.providers.wire import Dialect
+
+if TYPE_CHECKING:  # that each module is a Dialect
+    from ra.providers.dialects import anthropic, google, openai, openai_chat
+
+    _ALL: tuple[Dialect, ...] = (anthropic, openai, openai_chat, google)
 
 NAMES = ("anthropic", "openai", "openai-chat", "google")
 

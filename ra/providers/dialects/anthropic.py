@@ -96,12 +96,12 @@ def _block(block: Block) -> JsonObject | None:
     match block:
         case Text() | Image() | Document():
             return _plain(block)
-        case Thinking(text="", signature=signature) if block.id != UNSHOWN:
-            return {"type": "redacted_thinking", "data": signature}
+        case Thinking(signature=""):
+            return None  # another provider's, or cut: without its seal it is refused
+        case Thinking(text="") if block.id != UNSHOWN:
+            return {"type": "redacted_thinking", "data": block.signature}
         case Thinking():
-            return (
-                {"type": "thinking", "thinking": block.text, "signature": block.signature} if block.signature else None
-            )
+            return {"type": "thinking", "thinking": block.text, "signature": block.signature}
         case ToolCall():
             return {"type": "tool_use", "id": _id(block.id), "name": block.name, "input": blocks.call_args(block)}
         case ToolResult():
@@ -116,6 +116,8 @@ def _plain(block: Content) -> JsonObject | None:
             return {"type": "text", "text": words} if words.strip() else None  # the API refuses blank text
         case Image() as image:
             return {"type": "image", "source": _source(image)}
+        case Document(media_type=kind) as document if kind != "application/pdf":
+            return {"type": "text", "text": f"[{document.name or 'a file'}: {kind} cannot be read by this model]"}
         case Document() as document:
             title = {"title": document.name} if document.name else {}
             return {"type": "document", "source": _source(document)} | title

@@ -1,6 +1,7 @@
 """What do all dialects do alike when a request becomes a body?"""
 
-import base64
+import re
+from binascii import b2a_base64
 from collections.abc import Callable, Iterator
 from typing import Literal
 
@@ -8,6 +9,7 @@ from ra.core.messages import Block, Content, Document, Image, Message, Role, Tex
 from ra.core.model import ModelInfo, Request, Section
 from ra.core.value import JsonObject, encode
 
+TEXTUAL = r"text/|application/(json|xml|yaml|toml|x-yaml|javascript)$|.*\+(json|xml)$"
 MINIMUM_BUDGET = 1024  # the least that Anthropic accepts
 FIRST = "(The conversation begins with the assistant.)"
 
@@ -110,17 +112,17 @@ def attachments(result: ToolResult) -> tuple[Content, ...]:
 
 def as_text(block: Content) -> Content:
     """A text file is text, whatever a provider can read itself."""
-    if isinstance(block, Document) and block.media_type.startswith("text/"):
+    if isinstance(block, Document) and re.match(TEXTUAL, block.media_type):
         return Text(f'<document name="{quoted(block.name)}">\n{block.data.decode("utf-8", "replace")}\n</document>')
     return block
 
 
 def data_url(block: Image | Document) -> str:
-    return f"data:{block.media_type};base64,{base64.b64encode(block.data).decode()}"
+    return f"data:{block.media_type};base64,{base64_of(block)}"
 
 
 def base64_of(block: Image | Document) -> str:
-    return base64.b64encode(block.data).decode()
+    return b2a_base64(block.data, newline=False).decode()
 
 
 def file_name(block: Document) -> str:

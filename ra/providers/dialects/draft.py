@@ -1,6 +1,6 @@
 """What has the model said so far? Blocks that grow with every event, whatever the dialect."""
 
-from secrets import token_hex
+from os import urandom
 from typing import Literal
 
 from ra.core.errors import BadStream
@@ -85,4 +85,4 @@ class Draft:
 
 def new_id() -> str:
     """An id for a call that came without one. Its prefix says that the provider does not know it."""
-    return OUR_ID + token_hex(8)
+    return OUR_ID + urandom(8).hex()

@@ -37,7 +37,7 @@ STOPS: dict[str, Stop] = {
     "CONTINUATION": "length",
 }
 FOREIGN = "skip_thought_signature_validator"
-"""What Gemini 3 and later take in place of the signature of a call that another model made."""
+"""What Gemini 3 and later take in place of a signature on a call that they did not make."""
 
 _VERSION = re.compile(r"gemini-(\d+)")
 
@@ -88,9 +88,9 @@ def _parts(message: Message, request: Request) -> list[JsonObject]:
         return [{"text": blocks.labelled(message)}] if message.text.strip() else []
     made = [part for block in blocks.replayed(message, request) for part in _part(block)]
     version = _VERSION.search(request.model)
-    if message.calls and message.model != request.model and version and int(version[1]) >= 3:
+    if message.calls and version and int(version[1]) >= 3:
         first = next(part for part in made if "functionCall" in part)
-        first["thoughtSignature"] = FOREIGN
+        first.setdefault("thoughtSignature", FOREIGN)
     return made
 
 

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ra.core.model import Usage
 from ra.core.value import JsonObject, encode
@@ -55,6 +55,12 @@ class Wire(Protocol):
     def frames(self, step: Step, usage: Usage, body: JsonObject, *, model: str, number: int) -> Iterator[bytes]:
         """The server-sent events of one answer."""
         ...
+
+
+if TYPE_CHECKING:  # that each module is a Wire
+    from ra.testing.wires import anthropic, google, openai, openai_chat
+
+    _ALL: tuple[Wire, ...] = (anthropic, openai, openai_chat, google)
 
 
 def wire(dialect: str) -> Wire:
