@@ -12,15 +12,16 @@ from ra.agent.hooked import Hooked
 from ra.agent.journal import Journal
 from ra.agent.limits import Limits, need_price
 from ra.agent.loop import Loop
+from ra.agent.prepare import Prepared, prepare
 from ra.agent.session import Session
 from ra.agent.turn import Turn
 from ra.config.load import Resolved
 from ra.context import discovery, window
 from ra.context.engine import Engine
 from ra.context.tokens import Estimator
-from ra.core.errors import UsageError, UserError
+from ra.core.errors import ConfigError, UsageError, UserError
 from ra.core.facts import Fact, Noticed
-from ra.core.messages import Content, Message, Text, ToolCall
+from ra.core.messages import ToolCall
 from ra.core.model import Section
 from ra.core.ports import Timeline
 from ra.core.value import Value
@@ -30,6 +31,7 @@ from ra.middleware.views import Loop as LoopView
 from ra.middleware.views import Spending
 from ra.providers import connect
 from ra.providers.settings import ProviderSettings
+from ra.resolvers.resolver import AskOutside, Resolver
 from ra.timeline import folds
 from ra.timeline.memory import MemoryTimeline
 from ra.timeline.store import Learned, Store
@@ -46,18 +48,8 @@ class Options(Value, frozen=True):
     sandbox: Literal["auto", "off"] = "auto"
     write: bool = False
     terminal: bool = False
-    trust: bool = False
-    ignore_untrusted: bool = False
     agent_file: str | None = None
     channel: str = "pipe"
-
-
-class Prepared(Value, frozen=True):
-    """A prompt as the model will see it: references resolved, files attached."""
-
-    message: Message
-    warnings: tuple[str, ...] = ()
-    references: tuple[str, ...] = ()
 
 
 def open_store(resolved: Resolved) -> Store:
@@ -102,26 +94,35 @@ class App:
 
     # --- input ---
 
-    async def prepare(self, text: str, *, piped: str = "", files: Sequence[Path] = ()) -> Prepared:
-        """Expand what the user typed, once; piped text and files are data and never expanded."""
-        blocks: list[Content] = []
-        warnings: tuple[str, ...] = ()
-        references: tuple[str, ...] = ()
-        if "@" in text or ":" in text:  # nothing else can be a reference: most prompts load no resolver
-            from ra.resolvers.expand import expand
+    async def prepare(
+        self, text: str, *, piped: str = "", files: Sequence[Path] = (), ask_outside: AskOutside | None = None
+    ) -> Prepared:
+        return await prepare(
+            text,
+            piped=piped,
+            files=files,
+            root=self.resolved.root,
+            cwd=self.resolved.cwd,
+            resolvers=self._resolvers,
+            always=any(one.path for one in self.config.agent.context.resolvers),
+            ask_outside=ask_outside,
+        )
 
-            expansion = await expand(text, root=self.resolved.root, cwd=self.resolved.cwd)
-            text, warnings, references = expansion.text, expansion.warnings, expansion.references
-            blocks.extend(expansion.blocks)
-        if piped:
-            blocks.insert(0, Text(f"<stdin>\n{piped}\n</stdin>"))
-        if files:
-            from ra.resolvers.expand import attach
+    def _resolvers(self) -> Sequence[Resolver]:
+        """The built-in ones that are on, and the user's own."""
+        from ra.resolvers.custom import Custom
+        from ra.resolvers.expand import builtin
 
-            for file in files:
-                blocks.extend(attach(file))
-        head = (Text(text),) if text or not blocks else ()
-        return Prepared(Message("user", (*head, *blocks)), warnings, references)
+        chosen = {resolver.name: resolver for resolver in builtin()}
+        for one in self.config.agent.context.resolvers:
+            if not one.enabled:
+                chosen.pop(one.name, None)
+            elif one.path:
+                module = plugins.load(one.path, base=self.resolved.root)
+                chosen[one.name] = Custom(module, call=self.worker.call, name=one.name)
+            elif one.name not in chosen:
+                raise ConfigError(f"agent.context.resolvers: {one.name!r} needs a path; built in are file and url.")
+        return tuple(chosen.values())
 
     # --- sessions ---
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from ra.agent.session import Session
@@ -44,6 +45,10 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
 
         streams.out(shown(resolved))
         return 0
+    if resolved.notes or resolved.untrusted:
+        from ra.cli.trusting import settle  # only a project with something to trust needs it
+
+        resolved = settle(resolved, args, streams, partial(read_config, args, env), terminal=_on_terminal(streams))
     face = face_for(args, streams)
     prompt = " ".join(args.words).strip()
     piped = stdin.read(required=not prompt, warn=lambda text: face.note(f"ra: {text}"))
@@ -62,7 +67,7 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
     return asyncio.run(_answer(app, args, prompt, piped, face, streams))
 
 
-def read_config(args: argparse.Namespace, env: Mapping[str, str]) -> Resolved:
+def read_config(args: argparse.Namespace, env: Mapping[str, str], *, trusting: bool = False) -> Resolved:
     return resolve(
         cwd=Path.cwd(),
         env=env,
@@ -70,11 +75,12 @@ def read_config(args: argparse.Namespace, env: Mapping[str, str]) -> Resolved:
         assignments=args.set,
         flags=flags.settings(args),
         agent=args.agent,
+        trusting=trusting,
     )
 
 
 def options(args: argparse.Namespace, streams: Streams) -> Options:
-    terminal = streams.err_tty and sys.stdin is not None and sys.stdin.isatty()
+    terminal = _on_terminal(streams)
     return Options(
         tools=not args.no_tools,
         allow=tuple(args.allow),
@@ -82,11 +88,14 @@ def options(args: argparse.Namespace, streams: Streams) -> Options:
         sandbox=args.sandbox or "auto",
         write=args.write if args.write is not None else terminal,
         terminal=terminal,
-        trust=args.trust,
-        ignore_untrusted=args.ignore_untrusted,
         agent_file=args.agent_file,
         channel="terminal" if streams.out_tty else "pipe",
     )
+
+
+def _on_terminal(streams: Streams) -> bool:
+    """Is there a person who can be asked?"""
+    return streams.err_tty and sys.stdin is not None and sys.stdin.isatty()
 
 
 def face_for(args: argparse.Namespace, streams: Streams) -> TextFace | JsonFace:

@@ -47,14 +47,13 @@ class Streams:
         try:
             sys.stdout.buffer.write(text.encode("utf-8", "replace"))
             sys.stdout.buffer.flush()
-        except BrokenPipeError:
+        except OSError as error:
             self.closed = True
             # Python would complain once more at exit when it flushes: give it a place to flush to.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        except OSError as error:
-            self.closed = True
-            self.err(f"ra: the answer could not be written: {error.strerror}.\n")
-            self.failed = True
+            if not isinstance(error, BrokenPipeError):
+                self.failed = True
+                self.err(f"ra: the answer could not be written: {error.strerror}.\n")
 
     def err(self, text: str, *, dim: bool = False) -> None:
         if sys.stderr is None:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ra.agent.settings import AgentSettings, SessionSettings
-from ra.config import paths, schema, yamlfile
+from ra.config import paths, schema, trust, yamlfile
 from ra.config.settings import Config
 from ra.config.yamlfile import Layer, Origin, Path_
 from ra.core.errors import ConfigError, UsageError
@@ -39,6 +39,9 @@ class Resolved(msgspec.Struct, frozen=True):
     cwd: Path
     root: Path  # the git root, or the working directory
     data_dir: Path
+    items: tuple[trust.Item, ...] = ()  # what the project's files would run or reach
+    untrusted: tuple[trust.Item, ...] = ()  # those of them that are left out, because nobody agreed to them
+    notes: tuple[str, ...] = ()  # what else was left out
 
 
 def resolve(
@@ -49,8 +52,13 @@ def resolve(
     assignments: Iterable[str] = (),
     flags: Mapping[str, Any] | None = None,
     agent: str | None = None,
+    trusting: bool = False,
 ) -> Resolved:
-    """defaults < user file < project files < --config < --set and flags; then the named agent's own keys."""
+    """defaults < user file < project files < --config < --set and flags; then the named agent's own keys.
+
+    What a project's file may run or reach is left out until the user has agreed to it; `trusting` takes it all.
+    """
+    root = paths.git_root(cwd) or cwd
     user = paths.user_file(env)
     files = [(user, "user")] if user.is_file() else []
     files += [(path, "project") for path in paths.project_files(cwd) if path != user]
@@ -59,16 +67,63 @@ def resolve(
     layers = [yamlfile.read(path, env, kind=kind) for path, kind in files]
     layers += [assigned(text, env) for text in assignments]
     layers.append(flagged(flags or {}))
+    layers = [_checked(layer) for layer in layers]
+    where = paths.data_dir(env, _configured_data_dir(layers))
+    guard = _Guard(root, trust.Trust(where / "trust.json"), trusting=trusting)
     data: dict[str, Any] = {}
     origins: dict[Path_, Origin] = {}
     for layer in layers:
-        merge(data, origins, _anchored(_checked(layer), cwd))
+        merge(data, origins, _anchored(guard.admit(layer), cwd))
     if agent is not None:
         _lay_agent(data, origins, agent)
-    config = msgspec.convert(data, Config)
-    root = paths.git_root(cwd) or cwd
-    where = paths.data_dir(env, config.app.data_dir)
-    return Resolved(config, data, origins, tuple(path for path, _ in files), cwd, root, where)
+    return Resolved(
+        msgspec.convert(data, Config),
+        data,
+        origins,
+        tuple(path for path, _ in files),
+        cwd,
+        root,
+        where,
+        items=tuple(guard.items),
+        untrusted=guard.untrusted(),
+        notes=tuple(guard.notes),
+    )
+
+
+class _Guard:
+    """Lets of a project's file through what is harmless, and what the user has agreed to."""
+
+    def __init__(self, root: Path, known: trust.Trust, *, trusting: bool) -> None:
+        self.items: list[trust.Item] = []
+        self.notes: list[str] = []
+        self._root = root
+        self._known = known
+        self._trusting = trusting
+
+    def admit(self, layer: Layer) -> Layer:
+        origin = layer.origins.get(())
+        if origin is None or origin.kind != "project":
+            return layer
+        foreign = trust.never(layer.data)
+        if foreign:
+            named = ", ".join(".".join(key) for key in foreign)
+            self.notes.append(f"{origin.name}: {named} is not taken from a project's file; put it into your own.")
+        data = trust.without(layer.data, foreign)
+        items = trust.risky(data, base=(self._root / origin.name).parent, root=self._root)
+        self.items += items
+        left_out = () if self._trusting else self._known.ask_for(self._root, items)
+        return Layer(trust.without(data, [item.key for item in left_out]), layer.origins)
+
+    def untrusted(self) -> tuple[trust.Item, ...]:
+        return () if self._trusting else self._known.ask_for(self._root, self.items)
+
+
+def _configured_data_dir(layers: Iterable[Layer]) -> str | None:
+    """Needed before the project's files are let in; they have no say in it."""
+    named = [
+        layer.data.get("app", {}).get("dataDir") for layer in layers if layer.origins.get((), DEFAULT).kind != "project"
+    ]
+    return next((name for name in reversed(named) if name), None)
 
 
 def assigned(text: str, env: Mapping[str, str]) -> Layer:

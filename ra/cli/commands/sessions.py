@@ -1,6 +1,7 @@
 """`ra sessions`: what was talked about, and how to take it along, copy it or get rid of it?"""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
 
@@ -13,6 +14,8 @@ from ra.cli.commands import Call
 from ra.cli.safe import visible
 from ra.core.errors import UsageError, UserError
 from ra.timeline import export, readers
+from ra.timeline.sqlite import SqliteTimeline
+from ra.timeline.store import Store
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Sessions: list, show, export, import, prune, rm, fork."
@@ -50,9 +53,10 @@ def list_sessions(
 def show(ctx: typer.Context, session: Id, as_json: Json = False) -> None:
     """The whole conversation, as Markdown or as JSON lines."""
     call: Call = ctx.obj
-    timeline = open_store(call.resolved).open(session, write=False)
-    text = export.to_jsonl(timeline) if as_json else export.to_markdown(timeline)
-    call.streams.out(visible(text) if call.streams.out_tty else text)
+    store = open_store(call.resolved)
+    timeline = store.open(session, write=False)
+    for text in _exported(store, timeline, markdown=not as_json):
+        call.streams.out(visible(text) if call.streams.out_tty else text)
 
 
 @app.command("export")
@@ -63,16 +67,29 @@ def export_session(
 ) -> None:
     """Write a session as JSON lines, whole, so that `import` gives the same session again."""
     call: Call = ctx.obj
-    timeline = open_store(call.resolved).open(session, write=False)
-    text = export.to_markdown(timeline) if to and to.suffix == ".md" else export.to_jsonl(timeline)
+    store = open_store(call.resolved)
+    timeline = store.open(session, write=False)
+    text = _exported(store, timeline, markdown=to is not None and to.suffix == ".md")
     if to is None:
-        call.streams.out(text)
+        for part in text:
+            call.streams.out(part)
         return
     try:
-        to.write_text(text, encoding="utf-8")
+        with to.open("w", encoding="utf-8") as file:
+            file.writelines(text)
     except OSError as error:
         raise UserError(f"{to} cannot be written: {error.strerror}.") from error
     call.streams.err(f"Written to {to}.\n")
+
+
+def _exported(store: Store, timeline: SqliteTimeline, *, markdown: bool) -> Iterator[str]:
+    """Part by part: a long session never stands in memory whole."""
+    if markdown:
+        return export.export_markdown(timeline.session, timeline.events())
+    lines = export.export_lines(
+        timeline.session, store.info(timeline.session).project, timeline.events(), timeline.texts()
+    )
+    return (line.decode() for line in lines)
 
 
 @app.command("import")

@@ -1,0 +1,63 @@
+"""`ra trust`: what may this project run, and since when do you agree?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ra.cli.commands import Call
+from ra.cli.safe import visible
+from ra.config.trust import Trust
+from ra.core.errors import UserError
+
+app = typer.Typer(add_completion=False, invoke_without_command=True, help="Trust this project's hooks and commands.")
+
+
+def _trust(call: Call) -> Trust:
+    return Trust(call.resolved.data_dir / "trust.json")
+
+
+@app.callback()
+def trust(
+    ctx: typer.Context,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+) -> None:
+    """Show what this project's ra.yaml runs or reaches, and agree to it. One changed byte asks again."""
+    if ctx.invoked_subcommand is not None:
+        return
+    call: Call = ctx.obj
+    items = call.resolved.items
+    if not items:
+        call.streams.err("There is nothing to trust here: no file of this project runs or reaches anything.\n")
+        return
+    new = {item.key for item in call.resolved.untrusted}
+    for item in items:
+        call.streams.out(f"{'new  ' if item.key in new else 'known'}  {visible(item.line)}\n")
+    if not new:
+        call.streams.err("All of it is trusted already.\n")
+        return
+    if not yes and call.streams.err_tty and not typer.confirm("Trust it?", err=True):
+        raise typer.Exit(4)
+    _trust(call).record(call.resolved.root, items)
+    call.streams.err(f"Trusted: {call.resolved.root}. `ra trust revoke` takes it back.\n")
+
+
+@app.command("list")
+def list_trusted(ctx: typer.Context) -> None:
+    """Every project that you trust."""
+    call: Call = ctx.obj
+    for project, keys in _trust(call).list().items():
+        call.streams.out(f"{visible(project)}\t{', '.join(keys)}\n")
+
+
+@app.command()
+def revoke(
+    ctx: typer.Context,
+    project: Annotated[Path | None, typer.Argument(help="this project, unless told otherwise")] = None,
+) -> None:
+    """Take your trust back."""
+    call: Call = ctx.obj
+    target = (project or call.resolved.root).resolve()
+    if not _trust(call).revoke(target):
+        raise UserError(f"{target} was not trusted; `ra trust list` shows what is.")
+    call.streams.err(f"No longer trusted: {target}.\n")

@@ -1,0 +1,216 @@
+"""`ra "prompt"`: the answer on stdout, everything else on stderr, and an exit code that a script can rely on."""
+
+import json
+import signal
+import subprocess
+import time
+from typing import Any
+
+import pytest
+
+from ra.providers.script import Call, Fault, Step
+from ra.testing.server import LoopbackServer
+from tests.cli.conftest import RA, Shell
+
+
+def test_the_answer_is_all_that_is_on_stdout(shell: Shell, hello: LoopbackServer) -> None:
+    done = shell.ra("hi")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"Hello, world.\n", b"")
+
+
+def test_several_words_are_one_prompt_and_flags_may_stand_anywhere(shell: Shell, hello: LoopbackServer) -> None:
+    shell.ra("explain", "--max-iterations", "3", "this", "-q")
+    assert hello.bodies[0]["messages"][0]["content"][0]["text"] == "explain this"
+
+
+def test_a_command_word_after_two_dashes_is_a_prompt(shell: Shell, hello: LoopbackServer) -> None:
+    assert shell.ra("--", "context").stdout == b"Hello, world.\n"
+    assert hello.bodies[0]["messages"][0]["content"][0]["text"] == "context"
+
+
+def test_json_tells_everything(shell: Shell, hello: LoopbackServer) -> None:
+    told = shell.json("hi")
+    assert told["exit"] == 0
+    assert set(told) - {"exit"} == {
+        "session", "model", "answer", "stop", "usage", "cost", "iterations", "duration", "compactions",
+    }  # fmt: skip
+    assert (told["answer"], told["stop"], told["iterations"]) == ("Hello, world.", "answered", 1)
+    assert set(told["usage"]) == {"input", "output", "cacheRead", "cacheWrite"}
+    assert told["cost"] > 0
+
+
+def test_stream_json_is_an_event_a_line_and_ends_with_the_summary(shell: Shell, hello: LoopbackServer) -> None:
+    lines = [json.loads(line) for line in shell.ra("--output-format", "stream-json", "hi").stdout.splitlines()]
+    kinds = [line.get("type") for line in lines]
+    assert kinds[0] == "turn-started"
+    assert "text-delta" in kinds
+    assert lines[-1]["answer"] == "Hello, world."
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        (["--modle", "x", "hi"], b"Unknown flag --modle; did you mean --model?"),
+        (["--thinking", "huge", "hi"], b'--thinking: agent.thinking is "huge"; it must be one of off, low'),
+        (["--max-cost", "much", "hi"], b'--max-cost: agent.maxCost is "much"; it must be a number'),
+        (["--provider", "nope", "hi"], b'--provider: agent.provider is "nope"; it must be one of anthropic'),
+        (["--output-format", "xml", "hi"], b"--output-format"),
+        (["--set", "agent.modle=x", "hi"], b"did you mean model?"),
+        (["--resume", "nope", "hi"], b"There is no session 'nope'"),
+        (["--fork", "hi"], b"--fork goes with -c or --resume"),
+        (["--config", "missing.yaml", "hi"], b"missing.yaml: cannot be read"),
+        (["--allow", "Bash(", "hi"], b"rule 'Bash(' cannot be read"),
+        (["sessions", "shwo"], b"No such command 'shwo'"),
+        ([], b"There is no prompt"),
+    ],
+)
+def test_a_wrong_call_is_exit_2_with_one_line_and_sends_nothing(
+    shell: Shell, hello: LoopbackServer, args: list[str], words: bytes
+) -> None:
+    done = shell.ra(*args)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count(b"\n") == 1
+    assert done.stdout == b""
+    assert hello.requests == []
+
+
+def test_no_key_and_no_model_is_exit_2_with_six_lines_that_get_one_going(shell: Shell) -> None:
+    done = shell.ra("hi")
+    assert done.returncode == 2
+    assert len(done.stderr.splitlines()) == 6
+    assert b"ra local install" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("step", "code", "stop"),
+    [(Step(text=""), 5, "empty"), (Step(text="I will not.", stop="refused"), 5, "refused")],
+)
+def test_an_empty_or_refused_answer_is_exit_5(shell: Shell, step: Step, code: int, stop: str) -> None:
+    with LoopbackServer("anthropic", lambda body: step) as server:
+        shell.serve(server)
+        told = shell.json("hi")
+        assert (told["exit"], told["stop"]) == (code, stop)
+        assert shell.ra("hi").returncode == code
+
+
+def test_a_refused_key_is_exit_1_and_names_the_variable(shell: Shell) -> None:
+    with LoopbackServer("anthropic", lambda body: Step(text="x"), api_key="right") as server:
+        shell.serve(server)
+        done = shell.ra("hi")
+    assert done.returncode == 1
+    assert b"ANTHROPIC_API_KEY" in done.stderr
+
+
+def looping(body: Any) -> Step:
+    return Step(calls=(Call("LS", {"path": ".", "n": len(body["messages"])}),))
+
+
+def test_limits_are_exit_3_and_what_was_spent_is_told(shell: Shell) -> None:
+    with LoopbackServer("anthropic", looping) as server:
+        shell.serve(server)
+        told = shell.json("--max-iterations", "3", "go")
+        assert (told["exit"], told["stop"], told["iterations"]) == (3, "limit", 3)
+        assert "maxIterations" in told["error"]
+        assert told["usage"]["input"] > 0
+        assert len(server.requests) == 3
+        told = shell.json("--max-token-budget", "2000", "go")
+        assert (told["exit"], told["stop"]) == (3, "limit")
+        assert "maxTokenBudget" in told["error"]
+        told = shell.json("--max-cost", "0.01", "go")
+        assert "maxCost" in told["error"]
+        assert told["cost"] >= 0.01
+
+
+def test_max_duration_ends_a_slow_model(shell: Shell) -> None:
+    with LoopbackServer("anthropic", lambda body: Step(text="late", delay_s=30)) as server:
+        shell.serve(server)
+        began = time.monotonic()
+        told = shell.json("--max-duration", "1", "go")
+    assert (told["exit"], told["stop"]) == (3, "limit")
+    assert time.monotonic() - began < 10
+
+
+def test_three_identical_calls_in_a_row_end_the_run(shell: Shell) -> None:
+    with LoopbackServer("anthropic", lambda body: Step(calls=(Call("LS", {"path": "."}),))) as server:
+        shell.serve(server)
+        told = shell.json("go")
+    assert (told["exit"], told["iterations"]) == (3, 3)
+
+
+def test_a_failure_in_mid_run_still_tells_usage_and_cost(shell: Shell) -> None:
+    steps = [Step(calls=(Call("LS", {"path": "."}),)), Step(text="never")]
+    with LoopbackServer("anthropic", steps, faults={1: Fault("status", 400)}) as server:
+        shell.serve(server)
+        told = shell.json("go")
+    assert told["exit"] == 1
+    assert told["error"]
+    assert told["usage"]["input"] > 0
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_ends_the_run_and_keeps_the_session(shell: Shell, number: int, code: int) -> None:
+    with LoopbackServer("anthropic", lambda body: Step(text="late", delay_s=30)) as server:
+        shell.serve(server)
+        process = subprocess.Popen(
+            [RA, "--output-format", "json", "go"],
+            env=shell.env,
+            cwd=shell.project,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+        )
+        while not server.requests:
+            time.sleep(0.01)
+        began = time.monotonic()
+        process.send_signal(number)
+        out, _ = process.communicate(timeout=10)
+    assert time.monotonic() - began < 2
+    assert process.returncode == code
+    told = json.loads(out)
+    assert told["stop"] == "interrupted"
+    assert "go" in shell.ra("sessions", "show", told["session"]).stdout.decode()
+
+
+def test_continue_resume_and_fork(shell: Shell, hello: LoopbackServer) -> None:
+    first = shell.json("one")
+    second = shell.json("-c", "two")
+    assert second["session"] == first["session"]
+    forked = shell.json("--resume", first["session"], "--fork", "three")
+    assert forked["session"] != first["session"]
+    told = [m["content"][0]["text"] for m in hello.bodies[2]["messages"] if m["role"] == "user"]
+    assert told == ["one", "two", "three"]
+
+
+def test_a_session_has_one_writer(shell: Shell) -> None:
+    with LoopbackServer("anthropic", lambda body: Step(text="late", delay_s=len(server.requests) > 1 and 20)) as server:
+        shell.serve(server)
+        session = shell.json("one")["session"]
+        process = subprocess.Popen([RA, "-c", "two"], env=shell.env, cwd=shell.project, stdin=subprocess.DEVNULL)
+        while len(server.requests) < 2:
+            time.sleep(0.01)
+        done = shell.ra("--resume", session, "three")
+        process.kill()
+        process.wait()
+    assert done.returncode == 75
+    assert b"--fork" in done.stderr
+
+
+def test_no_session_leaves_nothing_behind(shell: Shell, hello: LoopbackServer) -> None:
+    shell.ra("--no-session", "hi")
+    assert json.loads(shell.ra("sessions", "list", "--json").stdout) == []
+
+
+def test_show_config_has_origins(shell: Shell) -> None:
+    (shell.project / "ra.yaml").write_text("agent:\n  maxCost: 2\n")
+    text = shell.ra("--show-config", "--thinking", "low").stdout.decode()
+    assert "maxCost: 2" in text
+    assert "ra.yaml:2" in text
+    assert "# --thinking" in text
+
+
+def test_data_is_private(shell: Shell, hello: LoopbackServer) -> None:
+    shell.ra("hi")
+    data = shell.home.parent / "data"
+    assert oct(data.stat().st_mode & 0o777) == "0o700"
+    assert {oct(p.stat().st_mode & 0o777) for p in data.rglob("*") if p.is_file()} == {"0o600"}
+    assert [path.name for path in shell.project.iterdir()] == [".git"]
