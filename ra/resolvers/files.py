@@ -39,7 +39,9 @@ class Files:
 
     name = "file"
     # Not after a letter or digit: that is an e-mail address. Not after @, \, /, ., + or -: those are other things.
-    pattern = re.compile(r"""(?<![A-Za-z0-9_@\\/.+-])@("[^"\n]+"(?::\d[\d-]*)?|'[^'\n]+'(?::\d[\d-]*)?|[^\s"`<>|]+)""")
+    pattern = re.compile(
+        r"""(?<![A-Za-z0-9_@\\/.+-])@(?!@)("[^"\n]+"(?::\d[\d-]*)?|'[^'\n]+'(?::\d[\d-]*)?|[^\s"`<>|]+)"""
+    )
 
     async def resolve(self, ref: str, place: Place, *, in_code: bool) -> Resolved:
         forms = list(candidates(ref))
@@ -50,7 +52,7 @@ class Files:
         for form in forms:
             if globs.is_glob(form) and not in_code:
                 return await self._glob(form, place)
-        return Resolved() if in_code else _missing(forms, place)
+        return Resolved() if in_code else _missing(forms, place, quoted=ref[0] in "\"'")
 
     async def _existing(self, ref: str, path: str, lines: tuple[int, int | None] | None, place: Place) -> Resolved:
         real = os.path.realpath(path)
@@ -86,6 +88,9 @@ def candidates(ref: str) -> Iterator[str]:
     if ref[0] in "\"'" and ref.count(ref[0]) == 2:
         inner, _, rest = ref[1:].partition(ref[0])
         yield inner + rest
+        return
+    if not ref.strip("./"):
+        yield ref
         return
     forms = [ref]
     while forms[-1] and forms[-1][-1] in _TRAILING and not _balanced(forms[-1]):
@@ -142,13 +147,13 @@ async def _refusal(path: str, real: str, name: str, place: Place) -> str:
     return f"@{shown(name)}: outside the project ({shown(str(place.root))}); not attached. Use --file for such a file."
 
 
-def _missing(forms: Sequence[str], place: Place) -> Resolved:
+def _missing(forms: Sequence[str], place: Place, *, quoted: bool) -> Resolved:
     """A warning when the text looks like a path, else nothing: `@property`, `@types/node`, `@alice`."""
     form = forms[0]
     if _CALL.match(form):  # a decorator
         return Resolved()
     near = _near(form, place.cwd)
-    if not near and not _looks_like_path(form, place.cwd):
+    if not near and not quoted and not _looks_like_path(form, place.cwd):
         return Resolved()
     hint = f" Did you mean {' or '.join('@' + shown(name) for name in near)}?" if near else ""
     return Resolved(warnings=(f"@{shown(form)}: there is no such file.{hint}",))
@@ -208,10 +213,10 @@ def _attach_many(ref: str, found: globs.Found, place: Place) -> Resolved:
     crowded: list[str] = []
     text_left, media_left = MAX_BYTES, MAX_MEDIA_BYTES
     for path in found.files:
-        name = _relative(path, place.root)
         if len(names) == MAX_FILES or text_left <= 0:
-            crowded.append(name)
+            crowded.append(path)
             continue
+        name = _relative(path, place.root)
         try:
             loaded = reading.load(os.path.realpath(path), limit=text_left, name=os.path.basename(name))
         except Unreadable as reason:
@@ -220,12 +225,12 @@ def _attach_many(ref: str, found: globs.Found, place: Place) -> Resolved:
         size = loaded.size if isinstance(loaded.content, str) else 0
         media = 0 if isinstance(loaded.content, str) else loaded.size
         if (loaded.left_out and names) or media > media_left:
-            crowded.append(name)
+            crowded.append(path)
             continue
         text_left, media_left = text_left - size, media_left - media
         names.append(name)
         attached += blocks(name, loaded)
-    said = _account(found, len(names), crowded, refused)
+    said = _account(found, len(names), crowded, refused, place.root)
     if not attached:
         return Resolved(warnings=(f"@{shown(ref)}: nothing attached: {said or 'no file matches'}.",))
     if not said:
@@ -234,11 +239,11 @@ def _attach_many(ref: str, found: globs.Found, place: Place) -> Resolved:
     return Resolved((*attached, Text(f"[{summary}]")), (summary,), tuple(names))
 
 
-def _account(found: globs.Found, attached: int, crowded: Sequence[str], refused: Sequence[str]) -> str:
+def _account(found: globs.Found, attached: int, crowded: Sequence[str], refused: Sequence[str], root: Path) -> str:
     """What was left out, and why."""
     parts = []
     if crowded:
-        first = ", ".join(shown(name) for name in crowded[:3])
+        first = ", ".join(shown(_relative(path, root)) for path in crowded[:3])
         limit = f"{MAX_FILES} files" if attached == MAX_FILES else f"{MAX_BYTES // 1000} KB"
         parts.append(f"{len(crowded)} left out over the limit of {limit} ({first}{', …' if len(crowded) > 3 else ''})")
     if refused:
