@@ -13,49 +13,36 @@ from ra.core.value import Value
 from ra.tools.tool import Mistake
 
 INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md", ".cursorrules", ".windsurfrules", ".github/copilot-instructions.md")
-CONFIG_NAMES = ("ra.yaml", "ra.yml")
+CONFIG_NAMES = ("ra.yaml",)
 OWN_DIRS = (".git", ".ra")
 
-SECRET_NAMES = (
-    *(".env", ".env.*", ".envrc", "*.env"),
-    *("*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk", "*.asc", "*.gpg"),
-    *("id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*"),
-    *(
-        ".netrc",
-        "_netrc",
-        ".pgpass",
-        ".pypirc",
-        ".npmrc",
-        ".git-credentials",
-        ".htpasswd",
-        ".dockercfg",
-        ".vault-token",
-    ),
-    *(
-        "credentials",
-        "credentials.json",
-        "client_secret*.json",
-        "service-account*.json",
-        "secrets.y*ml",
-        "secrets.json",
-    ),
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+TOKEN_NAMES = _words(
+    ".env .env.* .envrc *.env .netrc _netrc .pgpass .pypirc .git-credentials .htpasswd .dockercfg .vault-token "
+    "credentials credentials.json client_secret*.json service-account*.json secrets.y*ml secrets.json id_rsa* id_dsa* id_ecdsa* "
+    "id_ed25519*"
 )
-NO_SECRET_NAMES = (".env.example", ".env.sample", ".env.template", ".env.dist", "*.pub", "example.env")
-SECRET_DIRS = (".ssh", ".aws", ".gnupg", ".kube", ".azure", ".docker", ".password-store", ".1password")
-CREDENTIAL_DIRS = (
+KEY_NAMES = _words("*.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk")
+"""Often certificates of tests: Read asks for them, but a box shows them."""
+
+HARMLESS_NAMES = _words(".env.example .env.sample .env.template .env.dist example.env sample.env *.pub")
+SECRET_DIRS = _words(".ssh .aws .gnupg .password-store .1password")
+CREDENTIALS = (
     *SECRET_DIRS,
-    *(".config/gh", ".config/gcloud", ".config/op", ".config/hub", ".config/git/credentials", ".config/rclone"),
-    *(".local/share/keyrings", ".local/share/kwalletd", ".mozilla", ".config/google-chrome", ".config/chromium"),
-    *(
-        ".cargo/credentials",
-        ".cargo/credentials.toml",
-        ".gem/credentials",
-        ".m2/settings.xml",
-        ".gradle/gradle.properties",
+    *_words(
+        ".kube .azure .docker .anthropic .openai .claude .codex .pki .mozilla .config/gh .config/gcloud .config/op"
     ),
-    *(".terraform.d/credentials.tfrc.json", ".anthropic", ".openai", ".claude", ".codex", ".config/ra", ".pki"),
-    *(".netrc", ".pgpass", ".pypirc", ".npmrc", ".git-credentials", ".vault-token", ".my.cnf", ".bash_history"),
-    *(".zsh_history", ".python_history", ".psql_history", ".mysql_history", ".node_repl_history", ".env"),
+    *_words(".config/hub .config/git/credentials .config/rclone .config/ra .config/google-chrome .config/chromium"),
+    *_words(".local/share/keyrings .local/share/kwalletd .cargo/credentials .cargo/credentials.toml .gem/credentials"),
+    *_words(
+        ".m2/settings.xml .gradle/gradle.properties .terraform.d/credentials.tfrc.json .netrc .pgpass .pypirc .npmrc"
+    ),
+    *_words(".git-credentials .vault-token .my.cnf .env .bash_history .zsh_history .python_history .psql_history"),
+    *_words(".mysql_history .node_repl_history"),
 )
 """What a box hides below the home directory."""
 
@@ -76,11 +63,16 @@ def fold(name: str) -> str:
 
 def is_secret(path: str) -> bool:
     *folders, name = [fold(part) for part in path.split(os.sep) if part] or [""]
-    if any(folder in SECRET_DIRS for folder in (*folders, name)):
-        return True
-    if any(fnmatchcase(name, pattern) for pattern in NO_SECRET_NAMES):
-        return False
-    return any(fnmatchcase(name, pattern) for pattern in SECRET_NAMES)
+    return any(folder in SECRET_DIRS for folder in (*folders, name)) or holds_token(name) or matches(name, KEY_NAMES)
+
+
+def holds_token(name: str) -> bool:
+    """Whether a file of this (folded) name is kept to hold credentials."""
+    return matches(name, TOKEN_NAMES) and not matches(name, HARMLESS_NAMES)
+
+
+def matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTIONS) -> str:

@@ -27,6 +27,7 @@ class Launch(NamedTuple):
     fds: tuple[int, ...] = ()
     finish: Callable[[], Sequence[str]] = tuple
     killed_by: int = signal.SIGKILL
+    env: dict[str, str] = {}
 
 
 class Ended(NamedTuple):
@@ -92,14 +93,22 @@ class Running:
         await self._process.wait()
 
 
-async def start(launch: Launch, *, cwd: str, env: dict[str, str], say: Say, fds: tuple[int, ...] = ()) -> Running:
+async def start(
+    launch: Launch,
+    *,
+    cwd: str,
+    env: dict[str, str],
+    say: Say,
+    fds: tuple[int, ...] = (),
+    stdin: int = asyncio.subprocess.DEVNULL,
+) -> Running:
     """Raises OSError when nothing can be started."""
     try:
         process = await asyncio.create_subprocess_exec(
             *launch.argv,
             cwd=cwd,
-            env=env,
-            stdin=asyncio.subprocess.DEVNULL,
+            env=env | launch.env,
+            stdin=stdin,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
             pass_fds=(*fds, *launch.fds),

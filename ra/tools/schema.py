@@ -44,7 +44,7 @@ def _of(hint: Any) -> JsonObject:
         )
     if origin in (Union, types.UnionType):
         # An argument that may be left out needs no null: leaving it out is the null.
-        options = [_of(option) for option in inner if option is not type(None)]
+        options = [_of(option) for option in inner if option not in (type(None), msgspec.UnsetType)]
         return options[0] if len(options) == 1 else {"anyOf": options}
     if origin in (list, tuple, set, frozenset) or hint in (list, tuple, set, frozenset):
         items = [option for option in inner if option is not Ellipsis]

@@ -134,11 +134,7 @@ class Toolbox:
 
     async def _run(self, call: ToolCall, ask: Asker | None, emit: Emit) -> Output:
         tool, args, checked, note = self._check(call)
-        place = (
-            msgspec.structs.replace(self.place, boxed=self.box is not None, cwd=self.shell.cwd)
-            if call.name == "Bash"
-            else self.place
-        )
+        place = self._bash_place() if call.name == "Bash" else self.place
         decision = decide(checked, self.rules, place)
         if isinstance(decision, Ask) and ask:
             checked, edited = await self._ask(checked, decision, place, ask)
@@ -162,6 +158,10 @@ class Toolbox:
         if isinstance(output, str):
             output = text_output(output)
         return msgspec.structs.replace(output, content=(*output.content, Text(note))) if note else output
+
+    def _bash_place(self) -> Place:
+        """Where commands run now. A sandbox that cannot hold the project as it is counts as none."""
+        return msgspec.structs.replace(self.place, boxed=bool(self.box and not self.box.trouble), cwd=self.shell.cwd)
 
     def _check(self, call: ToolCall) -> tuple[Tool, Any, ToolCall, str]:
         """The tool, its arguments, the call as it will be judged and run, and a word on what was ignored."""

@@ -1,5 +1,6 @@
 """Which sandbox is at hand? The best that works here, tested before it is used; None when there is none."""
 
+import platform
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -9,10 +10,17 @@ from ra.tools.settings import Sandbox
 
 
 class Box(Protocol):
-    """A place where commands can do no harm. `limits` says what it cannot stop, for `ra doctor`."""
+    """A place where commands can do no harm.
+
+    `limits` says what it cannot stop, for `ra doctor`. `trouble` says why it cannot hold this project just now, "" when
+    it can: such a command is asked for, or refused.
+    """
 
     name: str
     limits: tuple[str, ...]
+
+    @property
+    def trouble(self) -> str: ...
 
     def launch(self, argv: Sequence[str], cwd: str) -> Launch: ...
 
@@ -20,4 +28,15 @@ class Box(Protocol):
 
 
 def find_sandbox(setting: Sandbox, place: Place, *, hidden: tuple[str, ...] = ()) -> Box | None:
+    if setting == "off":
+        return None
+    # Loaded when the first command wants to run, and only what this system has.
+    if platform.system() == "Darwin":
+        from ra.tools.sandbox import seatbelt
+
+        return seatbelt.find(place, hidden)
+    if platform.system() == "Linux":
+        from ra.tools.sandbox import bubblewrap, landlock_box
+
+        return bubblewrap.find(place, hidden) or landlock_box.find(place, hidden)
     return None

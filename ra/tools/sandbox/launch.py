@@ -3,19 +3,47 @@
 import json
 import os
 import signal
+import subprocess
 import sys
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import ra
 from ra.tools.process import Launch
+from ra.tools.sandbox.landlock import Chains
 
 _START = "import sys; sys.path.insert(0, sys.argv.pop(1)); from ra.tools.sandbox.warden import main; main()"
 
 
-def under_warden(argv: list[str], landlock: dict[str, Any] | None = None) -> Launch:
-    order = {"argv": argv, "landlock": landlock, "parent": os.getpid()}
+def try_out(launch: Launch) -> bool:
+    """Whether a command that checks its box from inside finds it tight."""
+    try:
+        done = subprocess.run(
+            launch.argv,
+            pass_fds=launch.fds,
+            env={"PATH": os.defpath, **launch.env},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    finally:
+        for descriptor in launch.fds:
+            os.close(descriptor)
+        launch.finish()
+    return done.returncode == 0
+
+
+def under_warden(argv: Sequence[str], landlock: Chains | None = None) -> Launch:
+    order = json.dumps({"argv": argv, "landlock": landlock, "parent": os.getpid()}).encode()
+    with tempfile.TemporaryFile() as file:  # not an argument: those are seen by everybody, and limited to 128 KiB
+        file.write(order)
+        file.flush()
+        descriptor = os.dup(file.fileno())
+    os.lseek(descriptor, 0, os.SEEK_SET)
     above = str(Path(ra.__file__).parent.parent)
     # Isolated and without site-packages: nothing of the project or the environment is loaded, and it starts in 11 ms.
     python = getattr(sys, "_base_executable", None) or sys.executable
-    return Launch([python, "-I", "-S", "-c", _START, above, json.dumps(order)], killed_by=signal.SIGTERM)
+    return Launch([python, "-I", "-S", "-c", _START, above, str(descriptor)], (descriptor,), killed_by=signal.SIGTERM)

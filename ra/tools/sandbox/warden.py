@@ -9,7 +9,10 @@ import json
 import os
 import signal
 import sys
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
+
+if TYPE_CHECKING:
+    from ra.tools.sandbox.landlock import Chains
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_CHILD_SUBREAPER = 36
@@ -20,7 +23,8 @@ class _Told(Exception):
 
 
 def main() -> NoReturn:
-    order = json.loads(sys.argv[1])
+    with open(int(sys.argv[1]), "rb") as file:
+        order = json.load(file)
     signal.signal(signal.SIGTERM, _tell)
     signal.signal(signal.SIGINT, _tell)
     signal.signal(signal.SIGHUP, _tell)
@@ -76,7 +80,7 @@ def _become(order: dict[str, object], warden: int) -> NoReturn:
         if order.get("landlock"):
             from ra.tools.sandbox.landlock import restrict
 
-            restrict(order["landlock"])  # type: ignore[arg-type]
+            restrict(cast("Chains", order["landlock"]))
         argv = order["argv"]
         assert isinstance(argv, list)
         os.execvp(argv[0], argv)  # noqa: S606 - the command was judged before it came here

@@ -1,0 +1,184 @@
+"""How does bubblewrap keep a command in? Own namespaces, no capabilities, a read-only root, a plan of mounts."""
+
+import contextlib
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Sequence
+
+from ra.tools.paths import Place
+from ra.tools.process import Launch
+from ra.tools.sandbox import seccomp
+from ra.tools.sandbox.guard import Guard, set_aside
+from ra.tools.sandbox.launch import try_out
+from ra.tools.sandbox.layout import Layout, collapse, listening_sockets, plan
+from ra.tools.sandbox.scan import Findings, Scan
+
+_FAMILIES = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
+_ALWAYS = ("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--unshare-pid", "--unshare-net", "--unshare-ipc",
+           "--unshare-uts", "--unshare-cgroup-try")  # fmt: skip
+_STRICTEST_FIRST = (("--unshare-user", "--disable-userns"), ("--unshare-user",), ())
+_TMP, _VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108 - a private folder stands there in the box
+_TEST = "grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status && grep -q '^CapPrm:[[:space:]]*0*$' /proc/self/status"
+
+
+class Bubblewrap:
+    name = "bubblewrap"
+    limits: tuple[str, ...] = (
+        "a repository or a bare repository that a command makes in a subfolder may hold hooks and configuration",
+        "a unix socket that is opened while a command already runs can be reached by it",
+    )
+
+    def __init__(self, program: str, flags: Sequence[str], place: Place, hidden: tuple[str, ...]) -> None:
+        self._program = program
+        self._flags = tuple(flags)
+        self._place = place
+        self._hidden = hidden
+        self._scan = Scan(place.real(place.root), place.instructions)
+        self._tmp = tempfile.mkdtemp(prefix="ra-tmp-")
+        self._held: dict[str, int] = {}
+
+    @property
+    def trouble(self) -> str:
+        return ""
+
+    def launch(self, argv: Sequence[str], cwd: str) -> Launch:
+        layout = plan(self._place, self._hidden)
+        found = self._scan.look()
+        made = self._hold(layout)
+        links = [path for path in layout.own if os.path.islink(path)]
+        guard = Guard([*links, *layout.watched, *found.guarded])
+        mounts = [*self._system(layout), *self._project(layout, found, made)]
+        fds: tuple[int, ...] = ()
+        if seccomp.supported():
+            fds = (_filter_descriptor(),)
+            mounts += ["--seccomp", str(fds[0])]
+        before = found.guarded
+
+        def finish() -> list[str]:
+            self._release(made)
+            notes = guard.restore()
+            fresh = self._scan.look().guarded - before if layout.writable else frozenset()
+            return notes + [set_aside(path) for path in sorted(fresh) if not path.endswith(".set-aside")]
+
+        env = {"TMPDIR": _TMP, "XDG_CACHE_HOME": f"{_TMP}/.cache", "npm_config_cache": f"{_TMP}/.npm"}
+        argv = [self._program, *_ALWAYS, *self._flags, *mounts, "--chdir", cwd, "--", *argv]
+        return Launch(argv, fds, finish, env=env)
+
+    def close(self) -> None:
+        self._release(list(self._held))
+        shutil.rmtree(self._tmp, ignore_errors=True)
+
+    def _system(self, layout: Layout) -> list[str]:
+        """Everything but the project: to be read, without credentials and without doors to other programs."""
+        out = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/run", "--bind", self._tmp, _TMP]
+        if os.path.lexists("/run/current-system"):
+            out += ["--ro-bind", "/run/current-system", "/run/current-system"]  # NixOS keeps its programs there
+        if os.path.isdir(_VAR_TMP) and not os.path.islink(_VAR_TMP):
+            out += ["--tmpfs", _VAR_TMP]
+        covered = ("/run/", f"{_TMP}/", f"{_VAR_TMP}/", "/proc/", "/dev/")
+        masked = [*layout.hidden, *listening_sockets()]
+        outer = [path for path in masked if not path.startswith(covered) and not _below(path, layout.root)]
+        return out + [word for path in outer for word in _masked(path)]
+
+    def _project(self, layout: Layout, found: Findings, made: list[str]) -> list[str]:
+        root = layout.root
+        linked = collapse(found.linked, root)
+        writable = layout.writable and linked != [root]
+        out = ["--bind" if writable else "--ro-bind", root, root]
+        if writable:
+            # A folder that holds a protected path could be renamed and made anew, unless it is a mount itself.
+            parents = {parent for path in layout.own for parent in _parents(path, root) if os.path.isdir(parent)}
+            for parent in sorted(parents):
+                out += ["--bind", parent, parent]
+            for path in linked:
+                out += ["--ro-bind", path, path]
+            for path in (*layout.own, *sorted(found.guarded)):
+                out += _fixed(path, root, empty=path in made)
+        sockets = [path for path in listening_sockets() if _below(path, root)]
+        for path in (*sorted(found.secret), *sockets, *(p for p in layout.hidden if _below(p, root))):
+            if not os.path.islink(path):
+                out += _masked(path)
+        return out
+
+    def _hold(self, layout: Layout) -> list[str]:
+        """Make what is missing, so that it can be mounted over; a placeholder lives as long as a command needs it."""
+        made = []
+        for path in layout.own if layout.writable else ():
+            # One that is there and empty was left by a ra that was killed, or is held for a background job.
+            if os.path.lexists(path) and not _is_placeholder(path):
+                continue
+            with contextlib.suppress(OSError):  # a project that we cannot write to the box cannot either
+                _placeholder(path)
+                self._held[path] = self._held.get(path, 0) + 1
+                made.append(path)
+        return made
+
+    def _release(self, made: list[str]) -> None:
+        for path in made:
+            self._held[path] = self._held.get(path, 1) - 1
+            if self._held[path] <= 0:
+                del self._held[path]
+                if _is_placeholder(path):
+                    os.unlink(path)
+
+
+def find(place: Place, hidden: tuple[str, ...]) -> Bubblewrap | None:
+    """The strictest form that works here, or None: a command in it must find itself without capabilities."""
+    program = shutil.which("bwrap")
+    if program is None:
+        return None
+    for flags in _STRICTEST_FIRST:
+        box = Bubblewrap(program, flags, place, hidden)
+        if try_out(box.launch(["sh", "-c", _TEST], place.real(place.root))):
+            return box
+        box.close()
+    return None
+
+
+def _filter_descriptor() -> int:
+    descriptor = os.memfd_create("filter", 0)
+    os.write(descriptor, seccomp.program(_FAMILIES))
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
+
+
+def _parents(path: str, root: str) -> list[str]:
+    """The folders between a path and the project, nearest first, without the project itself."""
+    parents = []
+    while (path := os.path.dirname(path)) != root and len(path) > len(root):
+        parents.append(path)
+    return parents
+
+
+def _below(path: str, root: str) -> bool:
+    return path.startswith(root.rstrip("/") + "/")
+
+
+def _masked(path: str) -> list[str]:
+    return ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
+
+
+def _fixed(path: str, root: str, *, empty: bool) -> list[str]:
+    """Mounts that make a path unchangeable. A placeholder file is shown as a device, which git does not add."""
+    if os.path.islink(path):
+        # A link cannot be mounted over; where it leads to can, and the guard sees to the link itself.
+        target = os.path.realpath(path)
+        return ["--ro-bind", target, target] if os.path.exists(target) and _below(target, root) else []
+    if not os.path.lexists(path):
+        return []
+    return ["--ro-bind", "/dev/null" if empty and os.path.isfile(path) else path, path]
+
+
+def _is_placeholder(path: str) -> bool:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISREG(status.st_mode) and status.st_size == 0
+
+
+def _placeholder(path: str) -> None:
+    with contextlib.suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644))

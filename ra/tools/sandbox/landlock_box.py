@@ -1,0 +1,90 @@
+"""How is a command kept in without bubblewrap? Landlock and seccomp; what they cannot prevent is put back after it."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+
+from ra.tools.paths import Place, shown
+from ra.tools.process import Launch
+from ra.tools.sandbox import seccomp
+from ra.tools.sandbox.guard import Guard, set_aside
+from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, Chains, abi
+from ra.tools.sandbox.launch import try_out, under_warden
+from ra.tools.sandbox.layout import plan
+from ra.tools.sandbox.scan import Scan
+
+_DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
+_CLOSED = ("/tmp", "/var/tmp", "/run", "/dev")  # noqa: S108 - closed, not used
+_TEST = "! touch /var/ra-test && ! cat /dev/tty0 && grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status"
+
+
+class LandlockBox:
+    name = "landlock"
+
+    def __init__(self, place: Place, hidden: tuple[str, ...]) -> None:
+        self.limits: tuple[str, ...] = (
+            "protected paths in the project (.git/hooks, AGENTS.md, .ra) can be changed while a command runs; "
+            "they are put back when it ends",
+            "secrets in the project can be read",
+            "a project with hard-linked files is not run in it",
+            "processes of other programs can be seen, though not their memory or environment",
+            *(("signals to other programs of the same user are not stopped",) if abi() < 6 else ()),
+        )
+        self._place = place
+        self._hidden = hidden
+        self._scan = Scan(place.real(place.root), place.instructions)
+        self._tmp = tempfile.mkdtemp(prefix="ra-tmp-")
+
+    @property
+    def trouble(self) -> str:
+        linked = sorted(self._scan.look().linked)
+        return f"{shown(linked[0])} has another hard link, which this sandbox cannot protect" if linked else ""
+
+    def launch(self, argv: Sequence[str], cwd: str) -> Launch:
+        layout = plan(self._place, self._hidden)
+        before = self._scan.look().guarded
+        guard = Guard([*layout.own, *layout.watched, *before] if layout.writable else [])
+        hidden = (*layout.hidden, *_CLOSED)
+        chains = Chains(
+            read=[*_carved("/", hidden), layout.root],
+            write=[self._tmp, *([layout.root] if layout.writable else [])],
+            devices=list(_DEVICES),
+        )
+        launch = under_warden(argv, chains)
+
+        def finish() -> list[str]:
+            notes = guard.restore()
+            fresh = self._scan.look().guarded - before if layout.writable else frozenset()
+            return notes + [set_aside(path) for path in sorted(fresh)]
+
+        env = {"TMPDIR": self._tmp, "XDG_CACHE_HOME": f"{self._tmp}/.cache", "npm_config_cache": f"{self._tmp}/.npm"}
+        return launch._replace(finish=finish, env=env)
+
+    def close(self) -> None:
+        shutil.rmtree(self._tmp, ignore_errors=True)
+
+
+def find(place: Place, hidden: tuple[str, ...]) -> LandlockBox | None:
+    if abi() < FIRST_SAFE_ABI or not seccomp.supported():
+        return None
+    box = LandlockBox(place, hidden)
+    if try_out(box.launch(["sh", "-c", _TEST], place.root)):
+        return box
+    box.close()
+    return None
+
+
+def _carved(path: str, hidden: Sequence[str]) -> list[str]:
+    """The largest folders below a path that hold nothing hidden: Landlock can only allow, never take away."""
+    if path in hidden:
+        return []
+    if not any(other.startswith(path.rstrip("/") + "/") for other in hidden):
+        return [path]
+    try:
+        names = os.listdir(path)
+    except OSError:
+        return []
+    children = [os.path.join(path, name) for name in names]
+    # Not through links: what a link leads to is allowed, or hidden, under its own name.
+    return [found for child in children if not os.path.islink(child) for found in _carved(child, hidden)]

@@ -1,0 +1,101 @@
+"""What may a box see and write? One plan of the file system, which each mechanism carries out as well as it can."""
+
+import os
+import stat
+from typing import NamedTuple
+
+from ra.tools.paths import CONFIG_NAMES, CREDENTIALS, Place
+
+MAX_MOUNTS = 64
+SYSTEM_SECRETS = (
+    *(
+        "/etc/shadow",
+        "/etc/shadow-",
+        "/etc/gshadow",
+        "/etc/gshadow-",
+        "/etc/sudoers",
+        "/etc/sudoers.d",
+        "/etc/ssl/private",
+    ),
+    *("/etc/ssh", "/etc/krb5.keytab", "/etc/docker/key.json", "/etc/kubernetes", "/var/lib/docker", "/var/lib/kubelet"),
+    *("/var/spool/cron", "/var/lib/private", "/boot/efi", "/etc/NetworkManager", "/etc/wireguard", "/etc/openvpn"),
+)
+
+
+class Layout(NamedTuple):
+    """The project and what is special in it.
+
+    `own` paths are protected by name, whether they exist or not. `watched` must not appear, and cannot be mounted over:
+    git obeys them as soon as they are there. `hidden` exist and must not be seen.
+    """
+
+    root: str
+    writable: bool
+    own: tuple[str, ...]
+    watched: tuple[str, ...]
+    hidden: tuple[str, ...]
+
+
+def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
+    root = place.real(place.root)
+    home = place.real(place.home) if place.home else ""
+    # A home directory is no project: what lies open there (.bashrc, .profile) would run outside the box.
+    writable = not (root == "/" or (home and (home == root or home.startswith(root.rstrip("/") + "/"))))
+    git = _git_paths(root)
+    names = [".ra", *place.instructions, *CONFIG_NAMES, *git]
+    own = [os.path.join(root, name) for name in names]
+    secrets = [*SYSTEM_SECRETS, *hidden, *(os.path.join(home, name) for name in CREDENTIALS if home)]
+    seen = [place.real(path) for path in secrets if os.access(path, os.R_OK)]
+    inside_out = [path for path in dict.fromkeys(seen) if not root.startswith(path.rstrip("/") + "/") and path != root]
+    watched = [os.path.join(root, ".git", name) for name in ("commondir", "config.worktree")] if len(git) > 1 else []
+    # Where even the folder is missing (.github), nothing can be mounted without getting in a command's way.
+    watched += [path for path in own if not os.path.isdir(os.path.dirname(path))]
+    mounted = tuple(path for path in own if path not in watched)
+    return Layout(root, writable, mounted, tuple(watched), tuple(_topmost(inside_out)))
+
+
+def _git_paths(root: str) -> list[str]:
+    """What git would run or obey. A `.git` that is a file (a worktree) or missing is protected itself."""
+    if not os.path.isdir(os.path.join(root, ".git")) or os.path.islink(os.path.join(root, ".git")):
+        return [".git"]
+    there = [name for name in ("modules", "worktrees") if os.path.lexists(os.path.join(root, ".git", name))]
+    return [".git/hooks", ".git/config", *(f".git/{name}" for name in there)]
+
+
+def listening_sockets() -> list[str]:
+    """Unix sockets with a path, by which a program without a network could still reach one that has it."""
+    try:
+        with open("/proc/net/unix", "rb") as file:
+            rows = file.read().splitlines()[1:]
+    except OSError:
+        return []
+    paths = {os.fsdecode(columns[7]) for row in rows if len(columns := row.split(b" ", 7)) == 8}
+    return sorted(path for path in paths if path.startswith("/") and _is_socket(path))
+
+
+def collapse(paths: frozenset[str], root: str, most: int = MAX_MOUNTS) -> list[str]:
+    """At most so many paths that cover all of these: where files are many, their folder stands for them."""
+    covered = set(paths)
+    while len(covered) > most:
+        deepest = max(path.count("/") for path in covered)
+        folders = {os.path.dirname(path) if path.count("/") == deepest else path for path in covered}
+        if root in folders:
+            return [root]
+        covered = folders
+    return _topmost(covered)
+
+
+def _topmost(paths: "set[str] | list[str]") -> list[str]:
+    """Without those that lie below another one."""
+    top: list[str] = []
+    for path in sorted(paths):
+        if not top or not path.startswith(top[-1].rstrip("/") + "/"):
+            top.append(path)
+    return top
+
+
+def _is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False

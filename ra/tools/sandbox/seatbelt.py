@@ -1,0 +1,91 @@
+"""How does macOS keep a command in? A profile for `sandbox-exec`, written from the same plan as on Linux."""
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Sequence
+
+from ra.tools.paths import Place, shown
+from ra.tools.process import Launch
+from ra.tools.sandbox.guard import set_aside
+from ra.tools.sandbox.launch import under_warden
+from ra.tools.sandbox.layout import Layout, plan
+from ra.tools.sandbox.scan import Scan
+
+_PROGRAM = "/usr/bin/sandbox-exec"
+_START = """\
+(version 1)
+(deny default)
+(allow process-exec process-fork)
+(allow signal (target same-sandbox))
+(allow process-info* (target same-sandbox))
+(allow sysctl-read)
+(allow file-read*)
+(allow file-ioctl (literal "/dev/null") (literal "/dev/tty"))
+(allow file-write-data (literal "/dev/null") (literal "/dev/zero") (literal "/dev/dtracehelper"))
+(allow mach-lookup (global-name "com.apple.system.opendirectoryd.libinfo") (global-name "com.apple.trustd.agent"))
+(allow ipc-posix-sem)
+(allow pseudo-tty)
+"""
+
+
+class Seatbelt:
+    name = "sandbox-exec"
+    limits: tuple[str, ...] = (
+        "a project with hard-linked files is not run in it",
+        "processes of other programs can be seen",
+    )
+
+    def __init__(self, place: Place, hidden: tuple[str, ...]) -> None:
+        self._place = place
+        self._hidden = hidden
+        self._scan = Scan(place.real(place.root), place.instructions)
+        self._tmp = os.path.realpath(tempfile.mkdtemp(prefix="ra-tmp-"))
+
+    @property
+    def trouble(self) -> str:
+        linked = sorted(self._scan.look().linked)
+        return f"{shown(linked[0])} has another hard link, which this sandbox cannot protect" if linked else ""
+
+    def launch(self, argv: Sequence[str], cwd: str) -> Launch:
+        found = self._scan.look()
+        text = profile(
+            plan(self._place, self._hidden), self._tmp, self._place.instructions, tuple(sorted(found.secret))
+        )
+        launch = under_warden([_PROGRAM, "-p", text, *argv])
+
+        def finish() -> list[str]:
+            return [set_aside(path) for path in sorted(self._scan.look().guarded - found.guarded)]
+
+        return launch._replace(finish=finish, env={"TMPDIR": self._tmp, "XDG_CACHE_HOME": f"{self._tmp}/.cache"})
+
+    def close(self) -> None:
+        shutil.rmtree(self._tmp, ignore_errors=True)
+
+
+def find(place: Place, hidden: tuple[str, ...]) -> Seatbelt | None:
+    return Seatbelt(place, hidden) if os.path.exists(_PROGRAM) else None
+
+
+def profile(layout: Layout, tmp: str, instructions: tuple[str, ...], secrets: tuple[str, ...] = ()) -> str:
+    """Later lines win: first what may be written, then what of it may not, then what may not even be read."""
+    lines = [_START]
+    writable = [tmp, *([layout.root] if layout.writable else [])]
+    lines.append(f"(allow file-write* {' '.join(_subpath(path) for path in writable)})")
+    lines += [f"(deny file-write* {_subpath(path)})" for path in (*layout.own, *layout.watched)]
+    # A folder could be renamed, and made anew with other content.
+    parents = {os.path.dirname(path) for path in layout.own} - {layout.root}
+    lines += [f"(deny file-write-unlink (literal {_quoted(path)}))" for path in sorted(parents)]
+    names = "|".join(re.escape(name) for name in instructions)
+    lines.append(f'(deny file-write* (regex #"^{re.escape(layout.root)}/(.*/)?({names})$"))')
+    lines += [f"(deny file-read* file-write* {_subpath(path)})" for path in (*layout.hidden, *secrets)]
+    return "\n".join(lines) + "\n"
+
+
+def _subpath(path: str) -> str:
+    return f"(subpath {_quoted(path)})"
+
+
+def _quoted(path: str) -> str:
+    return '"' + path.replace("\\", "\\\\").replace('"', '\\"') + '"'
