@@ -53,8 +53,7 @@ def _end(reader: Reader, broken: Unavailable | BadStream | None) -> Reply:
     except BadStream as cut:
         if broken is None:
             raise
-        begun = cut.usage != Usage() or (cut.partial is not None and cut.partial.blocks)
-        if not begun:
+        if cut.usage == Usage() and not (cut.partial and cut.partial.blocks):
             raise broken from broken.__cause__
         error = BadStream(str(broken), partial=cut.partial, usage=cut.usage)
         error.status = broken.status

@@ -29,7 +29,7 @@ NOTICE = (
 def info(model: str) -> ModelInfo:
     """The embedded model knows no tools; another GGUF is taken at its word."""
     if _is_ours(model):
-        return ModelInfo(MODEL, WINDOW, MAX_OUTPUT, "none", 1.25, tools=False)
+        return ModelInfo(MODEL, WINDOW, MAX_OUTPUT, "none", 1.15, tools=False)
     return ModelInfo(model, WINDOW, MAX_OUTPUT)
 
 

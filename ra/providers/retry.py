@@ -74,7 +74,7 @@ async def stream(attempt: Attempt, retries: Retries) -> AsyncGenerator[Streamed,
         elif heard:
             deadline += now - begun
         wait_s = _wait_s(retries, error, number, left_s=deadline - now)
-        if isinstance(error, BadStream) and error.partial is not None:
+        if isinstance(error, BadStream) and error.partial and (error.partial.blocks or error.usage.total_input):
             yield Broken(error.partial, error.usage, str(error))
         yield Retrying(str(error), wait_s)
         await retries.sleep(wait_s)

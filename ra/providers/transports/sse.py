@@ -1,6 +1,5 @@
 """What does a byte stream of server-sent events say? Event dicts, however the bytes were cut."""
 
-import json
 from collections.abc import Iterator
 
 import msgspec
@@ -74,6 +73,8 @@ def decode(data: str | bytes) -> object:
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
+        import json  # hardly ever needed
+
         text = data if isinstance(data, str) else data.decode("utf-8", "replace")
         try:
             lenient = json.loads(text, strict=False)

@@ -181,7 +181,7 @@ def test_any_other_gguf_is_taken_by_its_path(model_dir: Path, tmp_path: Path) ->
 
 
 def test_what_is_known_of_the_embedded_model() -> None:
-    assert info("local", local.MODEL) == ModelInfo(local.MODEL, 8192, 1024, "none", 1.25, tools=False)
+    assert info("local", local.MODEL) == ModelInfo(local.MODEL, 8192, 1024, "none", 1.15, tools=False)
 
 
 @pytest.mark.parametrize(

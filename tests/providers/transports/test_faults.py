@@ -148,13 +148,12 @@ def test_a_retry_after_beyond_patience_fails_at_once() -> None:
     assert "asks to wait 60 min" in str(error)
 
 
-@pytest.mark.parametrize("chunk", ["event", 1, 7])
+@pytest.mark.parametrize("chunk", ["event", 3])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_cut_anywhere_loses_and_doubles_nothing(dialect: Any, chunk: Any) -> None:
     with LoopbackServer(dialect, [STEP], chunk=chunk) as server:
         whole = ask(dialect, server)
-    size = 1600
-    for at in range(0, size, 149 if chunk == 1 else 67):
+    for at in range(0, 1600, 97):
         with LoopbackServer(dialect, [STEP], chunk=chunk, faults=[Fault("cut", after_bytes=at)]) as server:
             seen = ask(dialect, server)
         assert shown(seen) == WORDS, at

@@ -136,6 +136,16 @@ def test_a_stream_cut_before_any_event_is_sent_anew() -> None:
     assert run([BadStream("cut")], [TextDelta("a"), reply("a")]) == [Retrying("cut", 0.5), TextDelta("a"), reply("a")]
 
 
+def test_an_answer_that_ended_before_it_began_leaves_no_trace() -> None:
+    empty = BadStream("empty", partial=Message("assistant", ()))
+    assert run([empty], [reply("")]) == [Retrying("empty", 0.5), reply("")]
+
+
+def test_what_was_billed_is_handed_over_even_when_nothing_was_said() -> None:
+    billed = BadStream("cut", partial=Message("assistant", ()), usage=Usage(input=7))
+    assert run([billed], [reply("")])[0] == Broken(Message("assistant", ()), Usage(input=7), "cut")
+
+
 def test_a_partial_answer_is_handed_over_and_its_text_is_not_said_again() -> None:
     seen = run(
         [TextDelta("Hel"), TextDelta("lo"), cut("Hello")], [TextDelta("Hell"), TextDelta("o you"), reply("Hello you")]
