@@ -105,6 +105,21 @@ def spoken(dialect: str, asked: Request) -> list[Any]:
     return found
 
 
+@pytest.mark.parametrize(("dialect", "key"), [("anthropic", "messages"), ("google", "contents")])
+def test_a_conversation_that_begins_with_the_assistant_is_given_a_first_word(dialect: str, key: str) -> None:
+    asked = Request(MODEL, (), (Message("assistant", (Text("Hi."),), model=MODEL), say("user", "Hello")))
+    made = dialect_of(dialect).body(asked, ModelInfo(MODEL))
+    assert [turn["role"] for turn in made[key]] == ["user", "assistant" if key == "messages" else "model", "user"]
+    assert wire(dialect).fault(made, model=MODEL) == ""
+
+
+def test_a_file_that_anthropic_cannot_read_is_named() -> None:
+    asked = Request("m", (), (Message("user", (Document("application/zip", b"PK", "a.zip"),)),))
+    assert dialect_of("anthropic").body(asked, ModelInfo("m"))["messages"][0]["content"] == [
+        {"type": "text", "text": "[a.zip: application/zip cannot be read by this model]"}
+    ]
+
+
 HELLO = say("user", "Hello")
 
 

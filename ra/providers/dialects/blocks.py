@@ -131,10 +131,9 @@ def file_name(block: Document) -> str:
 
 def room(request: Request, info: ModelInfo) -> tuple[int, int]:
     """Output limit and thinking budget of this call: the limit exceeds the budget and stays within the model's."""
-    budget = request.effort.budget if request.effort.level != "off" and info.thinking != "none" else 0
-    if not budget:
+    if request.effort.level == "off" or info.thinking == "none":
         return request.max_output, 0
-    budget = max(budget, MINIMUM_BUDGET)
+    budget = max(request.effort.budget, MINIMUM_BUDGET)
     limit = request.max_output if request.max_output > budget else budget + request.max_output
     if limit > max(info.max_output, request.max_output):
         limit = max(info.max_output, request.max_output, 2 * MINIMUM_BUDGET)

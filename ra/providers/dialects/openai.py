@@ -14,6 +14,9 @@ from ra.providers.settings import ProviderName
 
 name: ProviderName = "openai"
 
+PHASES = ("commentary", "final_answer")
+"""Newer models label their messages so, and want the label back; it is kept as the text's signature."""
+
 
 def path(request: Request) -> str:
     return "/v1/responses"
@@ -112,10 +115,6 @@ def _part(block: Content) -> JsonObject:
             return {"type": "input_image", "image_url": blocks.data_url(block), "detail": "auto"}
         case Document():
             return {"type": "input_file", "filename": blocks.file_name(block), "file_data": blocks.data_url(block)}
-
-
-PHASES = ("commentary", "final_answer")
-"""Newer models label their messages so, and want the label back; it is kept as the text's signature."""
 
 
 class ResponsesReader:
