@@ -119,7 +119,7 @@ async def _answer(
         if args.dry_run:
             from ra.cli.context_view import dry_run
 
-            return await dry_run(session, prepared, streams, as_json=args.output_format != "text")
+            return await dry_run(session, prepared, app, streams, as_json=args.output_format != "text")
         ask: Asker | None = None
         if app.options.terminal:
             from ra.cli.ask import ask_on_terminal

@@ -1,0 +1,123 @@
+"""What does a stored session look like to a model, without asking one? For `ra context`, `compact`, `recall` …"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import Any, cast
+
+import msgspec
+
+from ra.app import open_prices, open_store
+from ra.config.load import Resolved
+from ra.context import window
+from ra.context.cacheplan import Difference, first_difference
+from ra.context.engine import Assembly, Engine
+from ra.context.report import Report, report
+from ra.context.tokens import Estimator
+from ra.core.errors import UserError
+from ra.core.facts import Configured, Said, Spent, TimelineEvent
+from ra.core.model import Request, Usage
+from ra.costs.promptcache import rules_for
+from ra.providers import connect
+from ra.providers.dialects import dialect
+from ra.providers.settings import ProviderName
+from ra.timeline.sqlite import SqliteTimeline
+
+
+class Reading:
+    """One stored session, folded up to a position. Nothing is sent and nothing is recorded."""
+
+    def __init__(self, resolved: Resolved, session: str | None = None, *, at: int | None = None) -> None:
+        self.resolved = resolved
+        self.store = open_store(resolved)
+        self.prices = open_prices(resolved)
+        chosen = session or self.store.latest(str(resolved.root))
+        if chosen is None:
+            raise UserError('This project has no session yet. Start one: ra "your question"')
+        self.timeline: SqliteTimeline = self.store.open(chosen, write=False)
+        self.events = [event for event in self.timeline.events() if at is None or event.at <= at]
+        if not self.events:
+            raise UserError(f"Session {chosen} has nothing up to position {at}.")
+        self.configured = next(
+            (e.fact for e in reversed(self.events) if isinstance(e.fact, Configured)), Configured("", "", "timeline")
+        )
+        self.engine = self._folded(self.events)
+
+    def next_request(self) -> Assembly:
+        """What would be sent now, before anything new is said."""
+        return asyncio.run(self.engine.assemble())
+
+    def last_request(self) -> Request | None:
+        """The request of the last model call: the fold up to the answer that it brought."""
+        answered = self._last_call()
+        if answered is None:
+            return None
+        before = self._folded([event for event in self.events if event.at < answered.at])
+        return asyncio.run(before.assemble()).request
+
+    def report(self, request: Request) -> Report:
+        """By source, with what the provider may still hold of the last request."""
+        return report(
+            request,
+            estimator=self.engine.estimator,
+            window=self.engine.window.limit,
+            previous=None if self.is_cold() else self.last_request(),
+            price=self.price,
+        )
+
+    def difference(self) -> Difference | None:
+        """What broke the cached prefix between the last two requests."""
+        answered = self._last_call()
+        earlier = answered and self._last_call(before=answered.at)
+        if answered is None or earlier is None:
+            raise UserError("A difference needs two model calls; this session has fewer.")
+        one, other = (
+            self._folded([event for event in self.events if event.at < call.at]) for call in (earlier, answered)
+        )
+        requests = [asyncio.run(engine.assemble()).request for engine in (one, other)]
+        return first_difference(requests[0], requests[1], self.engine.estimator)
+
+    def body(self, request: Request) -> dict[str, Any]:
+        """The request as the provider's own JSON, byte for byte what is sent."""
+        provider = cast(ProviderName, self.configured.provider)
+        if provider in ("anthropic", "openai", "openai-chat", "google", "local"):
+            speaks = dialect("openai-chat" if provider == "local" else provider)
+            return speaks.body(request, connect.info(provider, request.model))
+        told: dict[str, Any] = msgspec.to_builtins(request)
+        return told
+
+    def is_cold(self) -> bool:
+        """Has the provider's cache of this session run out?"""
+        paid = [event.time for event in self.events if isinstance(event.fact, Spent)]
+        lifetime = rules_for(self.configured.model, self.configured.provider).lifetime_s
+        return not paid or time.time() - paid[-1] > lifetime
+
+    def price(self, model: str, usage: Usage) -> Decimal | None:
+        return self.prices.price(model, usage, self.configured.provider)
+
+    def _last_call(self, *, before: int | None = None) -> TimelineEvent | None:
+        """The answer of the last model call."""
+        return next(
+            (
+                event
+                for event in reversed(self.events)
+                if isinstance(event.fact, Said)
+                and event.fact.message.role == "assistant"
+                and event.fact.message.model
+                and (before is None or event.at < before)
+            ),
+            None,
+        )
+
+    def _folded(self, events: Sequence[TimelineEvent]) -> Engine:
+        provider, model = cast(ProviderName, self.configured.provider or "scripted"), self.configured.model
+        info = connect.info(provider, model)
+        learned = self.store.learned(model)
+        settings = self.resolved.config.agent.compaction
+        limit = window.resolve(settings.context_window, learned.window if learned else None, info.window)
+        factor = learned.factor if learned and learned.factor else info.tokens_per_o200k
+        engine = Engine(settings, estimator=Estimator(factor), window=limit, info=info, cache_key=self.timeline.session)
+        for event in events:
+            engine.apply(event)
+        return engine
