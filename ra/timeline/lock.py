@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from ra.core.errors import SessionInUse, StoreError
@@ -39,8 +40,9 @@ class WriterLock:
                 ) from error
             # The holder before us removes its file before it lets go: a lock on a removed file guards nothing.
             if _is_still(self._path, file):
-                os.ftruncate(file, 0)
-                os.pwrite(file, str(os.getpid()).encode(), 0)
+                with suppress(OSError):  # who holds it is a courtesy to others: a full disk does not matter
+                    os.ftruncate(file, 0)
+                    os.pwrite(file, str(os.getpid()).encode(), 0)
                 return file
             os.close(file)
 

@@ -1,6 +1,7 @@
 """Are sessions stored, found, forked and deleted as they should be?"""
 
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from itertools import chain
 from pathlib import Path
@@ -11,9 +12,11 @@ from hypothesis import strategies as st
 
 from ra.core.errors import SessionInUse, UsageError, UserError
 from ra.core.facts import EntrySet, Fact, Said, Spent, TimelineEvent
-from ra.core.messages import say
+from ra.core.messages import Message, ToolCall, say
 from ra.core.model import Usage
+from ra.timeline.codec import encoded
 from ra.timeline.memory import MemoryTimeline
+from ra.timeline.sqlite import SqliteTimeline
 from ra.timeline.store import Learned, SessionInfo, Store
 from tests.strategies import facts, timelines
 
@@ -290,3 +293,25 @@ def test_kept_text_has_one_reference_and_is_read_in_a_later_process(store: Store
     assert len(ref) == 13
     assert Store(store.path).open(timeline.session, write=False).kept(ref) == "long\x00text ✓"
     assert timeline.kept("~000000000000") is None
+
+
+def test_arguments_nested_as_deep_as_they_could_be_read_are_stored_and_found(store: Store) -> None:
+    args: dict[str, object] = {"word": "needle"}
+    for _ in range(950):
+        args = {"a": [args]}
+    deep = Said(Message("assistant", (ToolCall("1", "Bash", args),)))
+    timeline = store.create("/p")
+    timeline.append(deep)
+    assert [hit.at for hit in timeline.search("needle")] == [1]
+    (read,) = timeline.events()
+    assert encoded(read.fact) == encoded(deep)
+
+
+def test_threads_may_share_a_store(store: Store) -> None:
+    timelines = [store.create("/p") for _ in range(4)]
+
+    def write(timeline: SqliteTimeline) -> list[int]:
+        return [event.at for number in range(20) for event in timeline.append(prompt(f"word {number}"))]
+
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(write, timelines)) == [list(range(1, 21))] * 4

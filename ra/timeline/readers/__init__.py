@@ -1,13 +1,12 @@
 """How do transcripts of other programs become timelines?"""
 
 from collections.abc import Callable
-from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from ra.core.errors import UserError
 from ra.timeline.readers import claude, codex, messages, native, pi
-from ra.timeline.readers.lines import Skips, objects
+from ra.timeline.readers.lines import Skips, Unreadable, objects, parse
 from ra.timeline.readers.transcript import Transcript
 
 __all__ = ["Reader", "Transcript", "detect", "discover", "read"]
@@ -21,7 +20,7 @@ _RECOGNISED: tuple[tuple[Callable[[dict[str, Any]], bool], Reader], ...] = (
     (claude.recognises, claude.read),
     (messages.recognises, messages.read_lines),
 )
-_LOOKED_AT = 50  # lines: enough to get past a damaged beginning
+_LOOKED_AT = 100  # lines: enough to get past a damaged beginning
 _KNOWN = "ra, Claude Code, Codex and pi sessions and lists of OpenAI messages can be read"
 
 
@@ -32,17 +31,26 @@ def detect(path: Path) -> Reader | None:
             head = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n\0")
         if head.startswith(b"SQLite format 3\0"):
             return native.read_store
-        if head.startswith(b"["):
+        # A list or an object over many lines: what its lines look like by themselves means nothing.
+        spread = head[:1] in (b"[", b"{") and not _is_json(head.splitlines()[0])
+        if head.startswith(b"[") and spread:
             return messages.read
-        entries = [entry for _, entry in islice(objects(path, Skips()), _LOOKED_AT)]
+        entries = [entry for _, entry in objects(path, Skips(), lines=_LOOKED_AT)]
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    for entry in entries:
-        for recognises, reader in _RECOGNISED:
-            if recognises(entry):
-                return reader
-    # An object that is spread over many lines has no line that can be read.
-    return messages.read if head.startswith(b"{") and not entries else None
+    found = (reader for entry in entries for recognises, reader in _RECOGNISED if recognises(entry))
+    reader = next(found, None)
+    if reader in (None, messages.read_lines) and (spread or head.startswith(b"[")):
+        return messages.read
+    return reader
+
+
+def _is_json(line: bytes) -> bool:
+    try:
+        parse(line)
+    except Unreadable:
+        return False
+    return True
 
 
 def read(path: Path) -> list[Transcript]:

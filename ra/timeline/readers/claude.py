@@ -15,7 +15,7 @@ from ra.timeline.readers.lines import Skips, objects
 from ra.timeline.readers.transcript import Draft, Transcript, count, members, modified, moment, price, text
 
 FORMAT = "claude-code"
-_CONVERSATION = frozenset({"user", "assistant"})
+_CONVERSATION = ("user", "assistant")
 _MARKS = ("uuid", "parentUuid", "sessionId", "session_id", "leafUuid", "requestId")
 
 

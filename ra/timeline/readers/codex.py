@@ -15,11 +15,9 @@ from ra.timeline.readers.lines import Skips, objects
 from ra.timeline.readers.transcript import Draft, Transcript, count, items, members, modified, moment, text
 
 FORMAT = "codex"
-_ENVELOPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
-_ITEMS = frozenset(
-    {"message", "reasoning", "function_call", "function_call_output", "custom_tool_call", "custom_tool_call_output"}
-    | {"local_shell_call", "web_search_call"}
-)
+_ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
+_CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
+_ITEMS = ("message", "reasoning", "function_call_output", "custom_tool_call_output", *_CALLS)
 _USAGE = ("input_tokens", "cached_input_tokens", "output_tokens")
 
 

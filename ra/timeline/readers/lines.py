@@ -4,6 +4,7 @@ import json
 import math
 import mmap
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -44,9 +45,9 @@ class Unreadable(ValueError):
     """A piece of JSON that cannot be used; the text says why."""
 
 
-def objects(path: Path, skips: Skips) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The JSON objects of a file of lines, each with its line number."""
-    for number, line in _lines(path, skips):
+def objects(path: Path, skips: Skips, *, lines: int | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    """The JSON objects of a file of lines, each with its line number; of the first `lines` lines only, if given."""
+    for number, line in islice(_lines(path, skips), lines):
         try:
             value = parse(line)
         except Unreadable as error:
@@ -71,22 +72,21 @@ def _lines(path: Path, skips: Skips) -> Iterator[tuple[int, bytes]]:
                 yield number, stripped
 
 
-def elements(path: Path, skips: Skips) -> list[Any]:
-    """The elements of a file that is one JSON array, or the one object that it is; as many as can be read."""
+def elements(path: Path, skips: Skips) -> Iterator[tuple[int, Any]]:
+    """The numbered elements of a file that is one JSON array, or the object that it is; as many as can be read."""
     # Mapped and cut into pieces without a copy, so that only one conversation at a time is spread out in memory.
     with path.open("rb") as file:
         whole = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         pieces = msgspec.json.decode(whole, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):
-        return _salvaged(whole[:].decode("utf-8", "replace"), skips)
-    found = []
+        yield from enumerate(_salvaged(whole[:].decode("utf-8", "replace"), skips), 1)
+        return
     for number, piece in enumerate(pieces, 1):
         try:
-            found.append(parse(bytes(piece)))
+            yield number, parse(bytes(piece))
         except Unreadable as error:
             skips.add(number, str(error), unit="element")
-    return found
 
 
 def _salvaged(text: str, skips: Skips) -> list[Any]:

@@ -4,6 +4,7 @@ One conversation or many, in one JSON document or in lines: a list of messages, 
 or a list of those.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from ra.timeline.readers.lines import Skips, elements, objects
 from ra.timeline.readers.transcript import Draft, Transcript, count, items, members, modified, moment, price, text
 
 FORMAT = "openai-messages"
-_ROLES = frozenset({"system", "developer", "user", "assistant", "tool", "function"})
+_ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 _LISTS = ("messages", "traj", "conversation", "trajectory")
 
 
@@ -24,41 +25,37 @@ def recognises(entry: dict[str, Any]) -> bool:
 
 
 def read(path: Path) -> list[Transcript]:
-    """A document of one piece."""
+    """A document of one piece, or, if that gives nothing, one of lines after all."""
     skips = Skips()
-    return _transcripts(path, list(enumerate(elements(path, skips), 1)), skips, unit="element")
+    found = _transcripts(path, elements(path, skips), skips, unit="element")
+    return found if any(transcript.events for transcript in found) else read_lines(path)
 
 
 def read_lines(path: Path) -> list[Transcript]:
     """A document of lines."""
     skips = Skips()
-    return _transcripts(path, list(objects(path, skips)), skips, unit="line")
+    return _transcripts(path, objects(path, skips), skips, unit="line")
 
 
-def _transcripts(path: Path, found: list[tuple[int, Any]], skips: Skips, *, unit: str) -> list[Transcript]:
+def _transcripts(path: Path, found: Iterable[tuple[int, Any]], skips: Skips, *, unit: str) -> list[Transcript]:
     alone: list[Any] = []
-    talks: list[tuple[str, dict[str, Any], list[Any]]] = []
+    drafts: list[Draft] = []
     for number, element in found:
         about = members(element)
         talk = element if isinstance(element, list) else _conversation(about)
         if _is_message(about):
-            alone.append(element)
+            alone.append(element)  # a bare list of messages arrives as its elements
         elif talk is not None:
-            # A bare list of messages arrives as its elements; a list of lists, as the lists.
             name = next((str(about[key]) for key in ("id", "task_id", "name") if key in about), str(number))
             trial = f".{about['trial']}" if "trial" in about else ""
-            talks.append((f"{path.stem}#{name}{trial}", about, talk))
+            drafts.append(_draft(f"{path.stem}#{name}{trial}", about, talk, modified(path), skips))
         else:
             skips.add(number, "neither a message nor a conversation", unit=unit)
-    if alone:
-        talks.insert(0, (path.stem, {}, alone))
-    elif len(talks) == 1:
-        talks = [(path.stem, *talks[0][1:])]
-    drafts = [_draft(name, about, talk, modified(path), skips) for name, about, talk in talks]
-    return [
-        draft.finished(skips if place == 0 else Skips())
-        for place, draft in enumerate(drafts or [Draft(path.stem, FORMAT)])
-    ]
+    if alone or not drafts:
+        drafts.insert(0, _draft(path.stem, {}, alone, modified(path), skips))
+    if len(drafts) == 1:
+        drafts[0].name = path.stem
+    return [draft.finished(skips if place == 0 else Skips()) for place, draft in enumerate(drafts)]
 
 
 def _is_message(entry: dict[str, Any]) -> bool:

@@ -15,8 +15,8 @@ from ra.timeline.readers.lines import Skips, objects
 from ra.timeline.readers.transcript import Draft, Transcript, count, members, modified, moment, price, text
 
 FORMAT = "pi"
-_ROLES = frozenset({"user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage"})
-_NOISE = frozenset({"thinking_level_change", "model_change", "custom", "label", "session_info"})
+_ROLES = ("user", "assistant", "toolResult", "bashExecution", "custom", "hookMessage")
+_NOISE = ("thinking_level_change", "model_change", "custom", "label", "session_info")
 
 
 def recognises(entry: dict[str, Any]) -> bool:

@@ -56,7 +56,7 @@ class Draft:
 
     def speak(self, time: float | None, message: Message, *, cut: str = "") -> int:
         """A model's answer, after a note of what it stands on if that has changed. Returns its position."""
-        if message.model:
+        if message.model or self.sections:
             wanted = Configured(provider_of(message.model), message.model, "timeline", sections=self.sections)
             if wanted != self._configured:
                 self._configured = wanted
