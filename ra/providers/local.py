@@ -82,7 +82,7 @@ class LocalProvider:
         self._gguf = gguf
         self._timeout_s = timeout_s
         self._starting = asyncio.Lock()
-        self._running: _Running | None = None
+        self._running: Running | None = None
 
     async def stream(self, request: Request) -> AsyncGenerator[Streamed, None]:
         running = await self.start()
@@ -90,7 +90,7 @@ class LocalProvider:
             async for item in items:
                 yield item
 
-    async def start(self) -> "_Running":
+    async def start(self) -> "Running":
         """Load the model, unless it is loaded. Raises UserError when llama.cpp cannot use the file."""
         async with self._starting:
             if self._running is None:
@@ -104,7 +104,9 @@ class LocalProvider:
             await asyncio.to_thread(running.stop)
 
 
-class _Running:
+class Running:
+    """A loaded model: where it listens, and our client of it."""
+
     def __init__(self, server: Any, key: str, timeout_s: float) -> None:
         self._server = server  # its threads end when this last reference goes
         self.url: str = server.listening_address
@@ -115,7 +117,7 @@ class _Running:
         self._server = None
 
 
-def _run(gguf: Path, timeout_s: float) -> _Running:
+def _run(gguf: Path, timeout_s: float) -> Running:
     import secrets
 
     try:
@@ -145,7 +147,7 @@ def _run(gguf: Path, timeout_s: float) -> _Running:
         params.sampling.temp = 0.0
         params.sampling.penalty_repeat = 1.1
     try:
-        return _Running(xllamacpp.Server(params), key, timeout_s)
+        return Running(xllamacpp.Server(params), key, timeout_s)
     except RuntimeError as error:
         raise UserError(f"llama.cpp cannot load {gguf}: {error}") from error
 
