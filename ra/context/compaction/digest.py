@@ -1,8 +1,8 @@
 """What stands in for hidden messages when no model is asked? An index of what happened, with references."""
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from ra.context.compaction import names
 from ra.context.compaction.trace import Note, Trace, trace
 from ra.context.compaction.zones import Zones, gap
 from ra.context.tokens import Estimator
@@ -10,8 +10,11 @@ from ra.context.view import Place, Unit, View
 from ra.core.facts import Checkpointed
 
 MOST = 3_000  # tokens of an index
+HEADED = 2_000  # tokens of an index, at most, that the headings share; a larger one holds more names
 
-# What each heading may take of the index; what one leaves goes to the names, which come last.
+_NAMES = "Names, and where they were seen last:"
+
+# What each heading may take of it; what one leaves goes to the names, which come last.
 _HEADINGS = (
     ("user", "The user said", 0.20),
     ("changed", "Files changed", 0.15),
@@ -42,18 +45,31 @@ class Digest:
         return Checkpointed("digest", "", hidden=hole.hidden, clips=hole.clips, marker=f"{head}\n{index}".rstrip())
 
     def index(self, units: Sequence[Unit], room: int) -> str:
-        """At most `room` tokens about these groups."""
+        """At most `room` tokens about these groups: what happened, and with all that is left, names."""
         traces = [self.trace(unit) for unit in units]
         notes = [note for one in traces for note in one.notes]
         lines: list[str] = []
         for kind, heading, share in _HEADINGS:
             latest = _latest(note for note in notes if note.kind == kind)
-            chosen = self._newest(latest, int(room * share) - self._estimator.text(heading) - 3)
+            chosen = self._newest(latest, int(min(room, HEADED) * share) - self._estimator.text(heading) - 3)
             if chosen:
                 lines += [f"{heading}:", *chosen]
-        used = self._estimator.text("\n".join(lines))
-        names = self._names(units, traces, " ".join(lines), room - used - 12)
-        return "\n".join([*lines, *([f"Names that came back: {names}"] if names else [])])
+        told = "\n".join(lines)
+        seen = names.fold((unit.last_at, one.names) for unit, one in zip(units, traces, strict=True))
+        for name in names.identifiers(told):
+            seen.pop(name, None)
+        left = room - self._estimator.text(told)
+        while left > 0:
+            chosen = names.choose(seen, left, self._cost)
+            written = "\n".join([told, _NAMES, names.written(chosen, seen)] if chosen else [told]).strip()
+            excess = self._estimator.text(written) - room
+            if excess <= 0:
+                return written
+            left -= excess
+        return told
+
+    def _cost(self, name: str) -> int:
+        return self._estimator.text(f" {name}")
 
     def trace(self, unit: Unit) -> Trace:
         known = self._traces.get(unit.place)
@@ -71,25 +87,6 @@ class Digest:
                 break
             chosen.append(written)
         return chosen[::-1]
-
-    def _names(self, units: Sequence[Unit], traces: Sequence[Trace], said: str, room: int) -> str:
-        """What came back most, and the place where it was seen last."""
-        weight: Counter[str] = Counter()
-        seen: dict[str, int] = {}
-        for unit, one in zip(units, traces, strict=True):
-            weight.update(one.names)
-            seen.update(dict.fromkeys(one.names, unit.last_at))
-        chosen: list[str] = []
-        for name in sorted(weight, key=lambda name: (-weight[name], -seen[name], name)):
-            if weight[name] < 2 or room <= 0:
-                break
-            if name in said:
-                continue
-            written = f"{name} #{seen[name]}"
-            room -= self._estimator.text(written) + 1
-            if room >= 0:
-                chosen.append(written)
-        return ", ".join(chosen)
 
 
 def _latest(notes: Iterable[Note]) -> list[Note]:

@@ -10,6 +10,8 @@ from ra.context.tokens import Estimator
 from ra.context.view import View
 from ra.context.window import input_budget, target
 
+STEPS = 8  # an economical cut leaves at least so many groups: what the model works on right now,
+LARGEST_STEPS = 4  # unless they are larger than so many times what it would leave
 SUMMARY = 0.10  # of the window, for all that stands under the first prompt
 
 
@@ -54,6 +56,9 @@ def room(
     most = min(input_budget(limit, max_output) if limit else total, refit or total)
     goal = min(target(window, threshold=settings.threshold, max_tokens=settings.max_tokens) or most, most)
     recent, index = cut or (int(window * settings.recent), int(MOST * rate))
+    if cut:
+        steps = [unit for unit in view.units if unit.kind == "said"][-STEPS:]
+        recent = max(recent, min(LARGEST_STEPS * recent, int(sum(map(view.unit_tokens, steps)) * rate)))
     if eager:
         goal, recent = min(goal, total // 2), min(recent, int(total * settings.recent))
     # What is left beside the system part and the prompts bounds all that a small window can hold.

@@ -5,18 +5,19 @@ Works for tools of any name, ours and those of imported transcripts: what a call
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
+from ra.context.compaction.names import identifiers, strings
 from ra.context.projection import text_of
 from ra.context.view import Unit
 from ra.core.messages import ToolCall, ToolResult
-from ra.core.value import encode
 
 LINE = 160  # characters of one line of an index
 SCANNED = 200_000  # characters of one message that are searched for names
+USED = 3  # a name in the arguments of a call counts as much as one that was seen so often
 
 _PATH_KEYS = re.compile(
     r"^(?:(?:target|notebook|source|dest(?:ination)?)_?)?(?:file|path|file_?path|file_?name)s?$", re.I
@@ -38,19 +39,6 @@ _DECISION = re.compile(
     re.I,
 )
 _SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
-# Every repetition is bounded: on a megabyte without a space an open one would take hours.
-_NAME = re.compile(
-    r"https?://[^\s\"'<>)\]]{3,120}"  # an address
-    r"|(?<![\w./@~-])(?:[\w.@~-]{0,60}/){1,12}[\w.@-]{0,60}\w"  # a path
-    r"|\b[A-Za-z_][\w-]{0,60}(?:\.[A-Za-z_][\w-]{0,60}){1,6}\b"  # a.b.c, file.py
-    r"|\b[A-Za-z]{1,40}(?:_[A-Za-z0-9]{1,40}){1,8}\b"  # snake_case
-    r"|\b(?:[a-z]{1,40}|[A-Z][a-z0-9]{1,40})(?:[A-Z][a-z0-9]{1,40}){1,8}\b"  # camelCase
-    r"|\b[A-Z][A-Z0-9]{0,12}-\d{1,9}\b|#\d{1,9}\b"  # tickets
-    r"|\b(?=[a-zA-Z]{0,40}\d)[0-9a-zA-Z]{5,40}\b"  # hashes, codes
-    r"|\b\d{1,12}(?:[.,:]\d{1,12}){1,6}\b|\b\d{3,20}\b",  # versions, amounts, numbers
-    re.ASCII,  # so that a name ends where Chinese or Japanese begins
-)
-_NAME_LENGTH = (3, 120)
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -62,7 +50,7 @@ class Note(msgspec.Struct, frozen=True):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """What one group left behind. `names` weighs what the agent itself used three times what it only saw."""
+    """What one group left behind. `names` weighs what the agent itself used more than what it only saw."""
 
     notes: tuple[Note, ...]
     names: dict[str, int]
@@ -79,10 +67,10 @@ def trace(unit: Unit) -> Trace:
         answer = text_of(item.message) if item else ""
         failed = item is not None and any(b.is_error for b in item.message.blocks if isinstance(b, ToolResult))
         notes += _call_notes(call, answer, item.place[0] if item else unit.at, failed=failed)
-        for name in set(_names(encode(call.args).decode())):
-            names[name] += 3
-        names.update(set(_names(answer)))
-    names.update(set(_names(text_of(unit.item.message))))
+        for name in identifiers("\n".join(strings(call.args))[:SCANNED]):
+            names[name] += USED
+        names.update(identifiers(answer[:SCANNED]))
+    names.update(identifiers(text_of(unit.item.message)[:SCANNED]))
     return Trace(tuple(notes), dict(names), tuple(dict.fromkeys(call.name for call in calls)))
 
 
@@ -143,8 +131,3 @@ def _texts(value: object) -> Iterator[str]:
         case list():
             for item in value:
                 yield from _texts(item)
-
-
-def _names(text: str) -> Iterable[str]:
-    shortest, longest = _NAME_LENGTH
-    return (name for name in _NAME.findall(text[:SCANNED]) if shortest <= len(name) <= longest)

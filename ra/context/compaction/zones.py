@@ -1,7 +1,7 @@
 """What may a compaction hide? Everything between what is pinned and what is recent, in whole groups."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
@@ -28,13 +28,18 @@ def split(view: View, recent_room: int) -> Zones:
         if left < 0 and any(unit.kind == "said" for unit in units[start:]):
             break
         start -= 1
+    return Zones(_hideable(view, units[:start]), tuple(units[start:]))
+
+
+def everything(view: View) -> Zones:
+    """The last resort: nothing is recent."""
+    return Zones(_hideable(view, view.units), ())
+
+
+def _hideable(view: View, units: Iterable[Unit]) -> tuple[Unit, ...]:
     asked = {unit.place for unit in view.prompts()}
-    compactable = tuple(
-        unit
-        for unit in units[:start]
-        if unit.kind in ("said", "notice", "marker") and unit.place not in asked and not unit.open
-    )
-    return Zones(compactable, tuple(units[start:]))
+    kinds = ("said", "notice", "marker")
+    return tuple(unit for unit in units if unit.kind in kinds and unit.place not in asked and not unit.open)
 
 
 class Gap(msgspec.Struct, frozen=True):
@@ -47,11 +52,8 @@ class Gap(msgspec.Struct, frozen=True):
     @property
     def ref(self) -> str:
         """How to recall it."""
-        ends = {unit.at: unit.last_at for unit in self.units}
-        spans = [(start, ends.get(end, end)) for start, end in self.hidden] or [
-            (clip.at, clip.at) for clip in self.clips
-        ]
-        return ", ".join(f"#{start}-{end}" if end > start else f"#{start}" for start, end in dict.fromkeys(spans))
+        start, end = self.units[0].at, max(unit.last_at for unit in self.units)
+        return f"#{start}-{end}" if end > start else f"#{start}"
 
 
 def gap(view: View, chosen: Sequence[Unit]) -> Gap:
@@ -60,7 +62,8 @@ def gap(view: View, chosen: Sequence[Unit]) -> Gap:
     if before >= 0 and view.units[before].kind == "marker":
         chosen = (view.units[before], *chosen)
     hidden, clips = _address(view.units, {unit.place for unit in chosen})
-    past = [unit for unit in view.hidden if any(start <= unit.at <= end for start, end in hidden)]
+    # A marker stands for all that was hidden behind it, also beyond a prompt that stayed.
+    past = [unit for unit in view.hidden if chosen[0].place <= unit.place <= chosen[-1].place]
     units = sorted((*past, *(unit for unit in chosen if unit.kind != "marker")), key=lambda unit: unit.place)
     return Gap(hidden, clips, tuple(units))
 

@@ -1,0 +1,118 @@
+"""Which names does a text hold, and which of them are worth their tokens in an index?"""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+
+import msgspec
+
+# Lengths are bounded so that a megabyte without a blank is read in linear time; ASCII, so that a name ends where
+# Chinese or Japanese begins.
+_WORDS = re.compile(
+    r"(?:https?:/)?(?:[~\w.@-]{0,100}/){1,40}[\w.@%?=&-]{1,100}"  # a path or an address
+    r"|[A-Za-z_$][\w$]*(?:-\d{1,9}\b)?"  # a word, a ticket
+    r"|\d{1,20}(?:[.:-]\d{1,20}){0,6}",  # a number, a version, a date, an amount
+    re.ASCII,
+)
+_CODE = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|_|[A-Za-z]-?\d")
+LONGEST = 200
+
+AGE = 20  # groups after which a name that was not seen again counts for half, about
+FADING = 0.8
+PLACES = 40  # references in an index of names
+
+
+class Seen(msgspec.Struct):
+    """A name in hidden text: how often it was seen and used, when last (in groups from the start), and where."""
+
+    weight: int
+    order: int
+    at: int
+
+
+def identifiers(text: str) -> frozenset[str]:
+    """Paths, symbols that are written like code (camelCase, snake_case, with digits), numbers of two digits or more.
+
+    Plain words are none: they come back by chance.
+    """
+    return frozenset(_each(text))
+
+
+def _each(text: str) -> Iterator[str]:
+    for word in _WORDS.findall(text):
+        if "/" in word:
+            path = word.rstrip(".?&=-")
+            if len(path) > 2:
+                yield path
+        elif word[0].isdigit():
+            if len(word) > 1:
+                yield word
+        elif 2 < len(word) < LONGEST and _CODE.search(word):
+            yield word
+
+
+def strings(value: object) -> Iterator[str]:
+    """Every string and number in a JSON value, without its punctuation and escapes."""
+    match value:
+        case str():
+            yield value
+        case bool() | None:
+            pass
+        case int() | float():
+            yield str(value)
+        case dict():
+            for item in value.values():
+                yield from strings(item)
+        case list() | tuple():
+            for item in value:
+                yield from strings(item)
+
+
+def fold(groups: Iterable[tuple[int, Mapping[str, int]]]) -> dict[str, Seen]:
+    """Names by group (its position, and its names with their weights), oldest first → what is known of each name."""
+    seen: dict[str, Seen] = {}
+    for order, (at, names) in enumerate(groups):
+        for name, weight in names.items():
+            known = seen.get(name)
+            if known is None:
+                seen[name] = Seen(weight, order, at)
+            else:
+                known.weight, known.order, known.at = known.weight + weight, order, at
+    return seen
+
+
+def choose(seen: Mapping[str, Seen], room: int, tokens: Callable[[str], int]) -> list[str]:
+    """The names most likely to be used again for the tokens they cost: often used, lately seen, short."""
+    newest = max((one.order for one in seen.values()), default=0)
+
+    def worth(name: str) -> float:
+        one = seen[name]
+        return float(one.weight / (newest - one.order + AGE) ** FADING / tokens(name) ** 0.5)
+
+    chosen: list[str] = []
+    for name in sorted(seen, key=lambda name: (-worth(name), name)):
+        room -= tokens(name)
+        if room < 0:
+            break
+        chosen.append(name)
+    return chosen
+
+
+def written(chosen: Iterable[str], seen: Mapping[str, Seen]) -> str:
+    """Names by the stretch where they were seen last, each stretch with its reference. A reference for every name
+    would cost as much as the names."""
+    places = {seen[name].at for name in chosen}
+    if not places:
+        return ""
+    first, last = min(places), max(places)
+    width = max(1, -(-(last - first + 1) // PLACES))
+    stretches: dict[int, list[str]] = {}
+    for name in chosen:
+        stretches.setdefault((seen[name].at - first) // width, []).append(name)
+    return "\n".join(
+        f"{_reference(first + number * width, min(last, first + (number + 1) * width - 1))}: {' '.join(sorted(names))}"
+        for number, names in sorted(stretches.items())
+    )
+
+
+def _reference(start: int, end: int) -> str:
+    return f"#{start}" if start == end else f"#{start}-{end}"
