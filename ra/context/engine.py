@@ -43,6 +43,8 @@ LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 class Economy(Protocol):
     """Decides by price when `auto` compacts, and how much a cut leaves. In the model's tokens."""
 
+    def observe(self, event: TimelineEvent) -> None: ...
+
     def sizes(self, window: int | None) -> tuple[int, int]:
         """Of the newest groups that stay, and of the index that stands in for the others."""
         ...
@@ -118,6 +120,8 @@ class Engine:
         if self._rewrites(fact):
             self._billed = None
         self.view.apply(event)
+        if self._economy:
+            self._economy.observe(event)
         match fact:
             case Spent(purpose="turn", usage=usage) if usage.total_input >= self._least_bill():
                 units = self.view.units
@@ -153,7 +157,7 @@ class Engine:
         reason = self._reason(total, force, refit)
         if total is None or not reason:
             return self._hand_over(self.view, total)
-        space = self.room(total, refit, eager=reason not in (THRESHOLD, OVERFLOW))
+        space = self.room(total, refit, eager=reason == force != OVERFLOW)
         sent = self._finish(self.view.request(), total)
         shrunk = await self.compactor.shrink(self.view, space, reason, sent=sent, focus=focus)
         if space.must and shrunk.view.tokens() > space.most:
@@ -178,9 +182,14 @@ class Engine:
                 new = self.view.request() if not billed else Request("", (), self.view.messages_since(start))
                 if billed + self.estimator.bound(new) <= near:
                     return None
-        plain = self.view.tokens_since(start) if billed else self.view.tokens()
-        told = math.ceil(self.view.tokens() * self._refused) if self._refused else 0
-        return max(billed + self.estimator.scaled(plain), told)
+        whole, since = self.view.tokens(), self.view.tokens_since(start)
+        rate = self._session_rate(billed, whole - since) if billed else self.estimator.factor
+        return max(billed + math.ceil((since if billed else whole) * rate), math.ceil(whole * self._refused))
+
+    def _session_rate(self, billed: int, plain: int) -> float:
+        """Tokens of the model for one of o200k_base, as this session's bill says; within what calibration may miss."""
+        factor = self.estimator.factor
+        return min(max(billed / max(1, plain), factor / 2), factor * 2)
 
     def _near(self) -> int | None:
         """Up to this size neither the request nor the room for its answer has to change; None: no limit is known."""

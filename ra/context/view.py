@@ -327,7 +327,7 @@ class View:
             (*self.hidden, *(unit for unit in covered if unit.kind != "marker")), key=lambda unit: unit.place
         )
         if checkpoint.marker and covered:
-            marker = Item(covered[0].place, say("user", checkpoint.marker, name=projection.COMPACTED))
+            marker = Item(_place_of_marker(covered[0]), say("user", checkpoint.marker, name=projection.COMPACTED))
             kept.insert(self.units.index(covered[0]), Unit("marker", marker))
         self._keep(kept)
 
@@ -391,3 +391,9 @@ class View:
         for unit in self.units[len(self._offsets) :]:
             self._offsets.append(len(self._tape))
             self._tape.extend(self.shown(unit))
+
+
+def _place_of_marker(first: Unit) -> Place:
+    """Where the first hidden unit was, but not its place: blocks below zero are nobody's."""
+    at, block = first.place
+    return (at, block if block < 0 else -1 - block)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ra.context.compaction.truncate import truncate
-from ra.context.compaction.zones import Zones, split
+from ra.context.compaction.zones import Zones, everything, split
 from ra.context.projection import level
 from ra.context.tokens import Estimator
 from ra.context.view import Item, Place, Unit, View
@@ -33,6 +33,7 @@ def descend(view: View, zones: Zones, goal: int, room: int, estimator: Estimator
         lambda now: clip(now, _blocks(now, (unit for unit in now.units if unit.place not in asked), estimator)),
         lambda now: truncate(now, split(now, 0), goal),
         lambda now: clip(now, _blocks(now, now.units, estimator)),
+        lambda now: truncate(now, everything(now), goal),
     )
     for rung in rungs:
         if view.tokens() <= room:

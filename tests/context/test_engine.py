@@ -1,0 +1,439 @@
+import asyncio
+import random
+import sys
+import time
+import tracemalloc
+from itertools import pairwise
+
+import pytest
+
+from ra.context.engine import Assembly
+from ra.context.tokens import Estimator
+from ra.context.window import Window
+from ra.core.errors import UserError
+from ra.core.facts import Checkpointed, Configured, Noticed, Said, Spent, TimelineEvent
+from ra.core.messages import say
+from ra.core.model import Effort, Section, ToolSpec, Usage
+from tests.context.sessions import (
+    CONFIGURED,
+    PROMPT,
+    SYSTEM,
+    TOOLS,
+    answers,
+    asks,
+    assemble,
+    call_of,
+    engine,
+    paired,
+    prose,
+    replayed,
+    run,
+    started,
+    step,
+    text_of,
+)
+
+
+COUNT = Estimator()
+
+
+def words(count: int, word: str = "word") -> str:
+    return f"{word} " * count
+
+
+def prose_of(seed: int, count: int) -> str:
+    return prose(random.Random(seed), count)
+
+
+# --- measuring ---
+
+
+def test_nothing_is_counted_while_a_bound_proves_that_no_limit_is_near():
+    one = engine(200_000)
+    log = started(one)
+    log.say(*step(1, words(1500)))
+    assembly = assemble(one)
+    assert assembly.tokens is None
+    assert assembly.facts == ()
+    assert not one.view.counted
+
+
+def test_an_unknown_window_asks_for_nothing():
+    one = engine(None)
+    log = started(one)
+    log.say(*step(1, words(500_000)[:900_000]))
+    assert assemble(one).tokens is None
+    assert assemble(one).facts == ()
+
+
+def test_the_size_is_what_was_last_reported_and_an_estimate_of_what_came_since():
+    one = engine(8000)
+    log = started(one)
+    assemble(one)
+    call, answer = step(1, words(1000))
+    log.say(call)
+    log.record(Spent("script-1", Usage(input=100, cache_read=5000, cache_write=1000)))
+    log.say(answer)
+    added = COUNT.messages((call, answer))
+    assert one.measure(exact=True) == 6100 + 2 * added  # so large a bill says that the model counts twice what we count
+
+
+def test_a_report_that_leaves_out_what_the_cache_held_is_not_believed():
+    one = engine(8000)
+    log = started(one)
+    log.say(*step(1, words(3000)))
+    log.record(Spent("script-1", Usage(input=4000)))
+    log.say(*step(2, words(1000))[:1])
+    log.record(Spent("script-1", Usage(input=60)))
+    log.say(step(2, words(3000))[1])
+    total = one.measure(exact=True)
+    assert total is not None
+    assert total > 7000
+
+
+def test_the_trigger_is_reached_by_what_the_provider_counts_not_by_what_we_do():
+    """It counts twice as much: half of the window by our count is all of it."""
+    one = engine(8000)
+    log = started(one)
+    requests = list(run(one, log, 60, words=120, bill=2.0))
+    assert log.facts(Checkpointed)
+    assert all(2 * COUNT.request(request) <= 7200 for request in requests[5:])
+
+
+def test_replies_calibrate_the_estimator():
+    one = engine(8000)
+    log = started(one)
+    log.say(*step(1, words(5000)))
+    tokens = assemble(one).tokens
+    assert tokens is not None
+    one.observe_usage(Usage(input=int(tokens * 1.3)))
+    assert one.estimator.factor == pytest.approx(1.3, rel=0.01)
+
+
+# --- deciding ---
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest", "auto"])
+def test_over_the_threshold_the_request_shrinks_and_already_stands_on_the_facts(strategy):
+    one = engine(8000, strategy=strategy)
+    log = started(one)
+    for number in range(30):
+        log.say(*step(number, prose_of(number, 250)))
+    before = one.measure(exact=True)
+    assembly = assemble(one)
+    (fact,) = assembly.facts
+    assert fact.reason == "threshold"
+    assert (fact.before, fact.after) == (before, assembly.tokens)
+    assert fact.after <= 6000
+    log.record(*assembly.facts)
+    assert one.request() == assembly.request
+    assert assemble(one) == Assembly(assembly.request)
+
+
+def test_compaction_that_is_turned_off_waits_for_the_provider_to_refuse():
+    one = engine(8000, enabled=False)
+    log = started(one)
+    for number in range(30):
+        log.say(*step(number, prose_of(number, 300)))
+    assert assemble(one).facts == ()
+    one.learn(8000, sent=11_000)
+    forced = assemble(one, force="overflow")
+    assert forced.facts[0].reason == "overflow"
+    assert forced.tokens is not None
+    assert forced.tokens <= 7200
+
+
+def test_max_tokens_triggers_where_no_window_is_known():
+    one = engine(None, max_tokens=3000)
+    log = started(one)
+    for number in range(20):
+        log.say(*step(number, prose_of(number, 200)))
+    assembly = assemble(one)
+    assert assembly.facts
+    assert assembly.tokens is not None
+    assert assembly.tokens <= 2500
+
+
+def test_a_compaction_that_would_not_shrink_by_a_tenth_does_not_happen():
+    one = engine(10_000, threshold=0.3)
+    log = started(one, words(4000))
+    log.say(*step(1, words(30)), *step(2, words(30)), *step(3, words(30)))
+    assembly = assemble(one)
+    assert assembly.tokens is not None
+    assert assembly.tokens > 3000
+    assert assembly.facts == ()
+
+
+def test_a_user_who_asks_for_it_gets_a_compaction_far_below_the_threshold():
+    one = engine(200_000)
+    log = started(one)
+    for number in range(30):
+        log.say(*step(number, prose_of(number, 200)))
+    assembly = assemble(one, force="asked for")
+    (fact,) = assembly.facts
+    assert fact.reason == "asked for"
+    assert fact.after <= fact.before // 2 + 200
+
+
+def test_refit_is_the_most_that_a_request_may_have():
+    one = engine(200_000)
+    log = started(one)
+    for number in range(30):
+        log.say(*step(number, prose_of(number, 200)))
+    fitted = assemble(one, refit=3000)
+    assert fitted.tokens is not None
+    assert fitted.tokens <= 3000
+    assert assemble(one, refit=100_000).facts == ()
+
+
+# --- overflow ---
+
+
+def test_an_overflow_teaches_the_window_and_one_is_enough():
+    one = engine(None)
+    log = started(one)
+    for number in range(40):
+        log.say(*step(number, prose_of(number, 300)))
+    assert assemble(one).facts == ()
+    assert one.learn(8192, sent=14_000) == 8192
+    assert one.window == Window(8192, "learned")
+    assembly = assemble(one, force="overflow")
+    log.record(*assembly.facts)
+    assert 14_000 / 13_000 * COUNT.request(assembly.request) < 7400
+    for request in run(one, log, 40):
+        assert COUNT.request(request) <= 7400
+
+
+def test_a_server_that_names_no_limit_is_sent_less_each_time():
+    one = engine(None)
+    log = started(one)
+    for number in range(40):
+        log.say(*step(number, prose_of(number, 300)))
+    sizes = [COUNT.request(assemble(one).request)]
+    for _ in range(3):
+        assert one.learn(None) is None
+        assembly = assemble(one, force="overflow")
+        log.record(*assembly.facts)
+        sizes.append(COUNT.request(assembly.request))
+    assert all(after < before * 0.75 for before, after in pairwise(sizes))
+
+
+def test_a_limit_that_only_the_room_for_the_answer_exceeds_lowers_that_room():
+    one = engine(None)
+    log = started(one, configured=Configured("p", "script-1", "timeline", (SYSTEM,), TOOLS, max_output=8000))
+    log.say(*step(1, words(3000)))
+    sent = COUNT.request(assemble(one).request)
+    one.learn(10_000, sent=sent)
+    assembly = assemble(one, force="overflow")
+    assert assembly.facts == ()
+    assert assembly.request.max_output == 1000
+
+
+def test_thinking_gives_way_where_the_answer_has_little_room():
+    thinking = Configured("p", "script-1", "timeline", (SYSTEM,), (), Effort("high", 32_000), max_output=40_000)
+    one = engine(100_000)
+    log = started(one, configured=thinking)
+    assert assemble(one).request.effort == Effort("high", 32_000)
+    log.say(*step(1, words(9_000)), *[say("user", words(8_000)) for _ in range(7)])
+    request = assemble(one).request
+    assert request.max_output == 10_000
+    assert request.effort == Effort("high", 5000)
+
+
+def test_a_configured_window_is_lowered_by_what_the_server_says_and_never_raised():
+    one = engine(8000)
+    one.window = Window(8000, "configured")
+    started(one)
+    one.learn(100_000)
+    assert one.window.limit == 8000
+    one.learn(4000)
+    assert one.window.limit == 4000
+
+
+# --- hard cases ---
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest"])
+@pytest.mark.parametrize("limit", [2000, 8000, 32_000])
+def test_hundreds_of_steps_on_any_window(limit, strategy):
+    one = engine(limit, strategy=strategy)
+    log = started(one)
+    budget = limit - min(1000, limit // 10)
+    for request in run(one, log, 300, output=lambda n: prose_of(n, 40 + 37 * n % 200)):
+        assert COUNT.request(request) <= budget
+        assert request.messages[0].text.startswith(PROMPT)
+        assert paired(request.messages)
+    assert len(log.facts(Checkpointed)) < 150
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest"])
+def test_a_first_prompt_five_times_the_window_is_cut_in_the_middle_and_says_so(strategy):
+    one = engine(8000, strategy=strategy)
+    log = started(one, f"BEGIN {words(40_000)} END")
+    for request in run(one, log, 20):
+        prompt = request.messages[0].text
+        assert prompt.startswith("BEGIN word")
+        assert "END" in prompt
+        assert 'recall("#2")' in prompt
+        assert COUNT.request(request) <= 7200
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest"])
+def test_a_tool_result_twenty_times_the_window_is_shown_from_both_ends(strategy):
+    one = engine(8000, strategy=strategy)
+    log = started(one)
+    huge = f"BEGIN {words(160_000)} END"
+    requests = list(run(one, log, 6, output=lambda n: huge if n == 3 else words(50)))
+    assert all(COUNT.request(request) <= 7200 for request in requests)
+    assert all(request.messages[0].text == PROMPT for request in requests)
+    after = text_of(requests[3])
+    assert "BEGIN word" in after
+    assert "word  END" in after
+
+
+def test_a_window_of_two_thousand_with_fifteen_hundred_tokens_of_tools_works():
+    tools = tuple(ToolSpec(f"tool_{n}", words(130), {"type": "object"}) for n in range(10))
+    size = COUNT.tools(tools)
+    assert 1400 < size < 1600
+    one = engine(2000)
+    log = started(one, configured=Configured("p", "script-1", "timeline", (SYSTEM,), tools, max_output=1000))
+    for request in run(one, log, 40):
+        assert COUNT.request(request) <= 1800
+        assert paired(request.messages)
+        assert request.messages[0].text.startswith(PROMPT)
+
+
+def test_tools_that_leave_no_room_are_refused_with_a_sentence_that_says_so():
+    tools = tuple(ToolSpec(f"tool_{n}", words(300), {"type": "object"}) for n in range(10))
+    one = engine(2000)
+    started(one, configured=Configured("p", "script-1", "timeline", (SYSTEM,), tools, max_output=1000))
+    with pytest.raises(UserError, match=r"tool definitions \(3\d\d\d\) leave too little room .* 1800 tokens"):
+        assemble(one)
+
+
+def test_chinese_and_minified_code_fit_too():
+    one = engine(8000)
+    log = started(one, "请修复缓存前缀的错误。")
+    texts = ["压缩上下文时必须保留第一条提示。" * 60, "function a(b){return b?c(d,e):f[g]}" * 80, "QUJDREVG" * 300]
+    for request in run(one, log, 60, output=lambda n: texts[n % 3]):
+        assert COUNT.request(request) <= 7200
+
+
+def test_switching_to_a_smaller_model_does_not_brick_the_session():
+    one = engine(200_000)
+    log = started(one)
+    list(run(one, log, 100, words=400))
+    small = replayed(log.written, limit=8000)
+    assembly = assemble(small)
+    assert assembly.tokens is not None
+    assert assembly.tokens <= 6000
+
+
+def test_fifty_parallel_calls_fit_into_a_small_window():
+    one = engine(2000)
+    log = started(one)
+    calls = [call_of(n) for n in range(50)]
+    log.say(asks(*calls), *(answers(call, words(40)) for call in calls))
+    request = assemble(one).request
+    assert COUNT.request(request) <= 1800
+    assert paired(request.messages)
+
+
+def test_the_newest_prompt_is_not_compacted_while_the_model_works_on_it():
+    one = engine(4000)
+    log = started(one)
+    log.say(say("assistant", "Done."), say("user", "Now rename the module to ledger."))
+    assert all("rename the module to ledger" in text_of(request) for request in run(one, log, 60))
+
+
+def test_the_next_request_of_a_huge_session_costs_what_is_new_in_it():
+    def session(steps: int) -> float:
+        one = engine(2_000_000)
+        log = started(one)
+        text = words(180)
+        for number in range(steps):
+            log.say(*step(number, text))
+        log.record(Spent("script-1", Usage(input=200 * steps)))
+        assemble(one)
+        times = []
+
+        async def go_on() -> None:
+            for number in range(41):
+                log.say(*step(number, text))
+                began = time.perf_counter()
+                await one.assemble()
+                times.append(time.perf_counter() - began)
+
+        asyncio.run(go_on())
+        return sorted(times)[20]
+
+    small, huge = session(50), session(5000)
+    assert huge < 0.050
+    assert huge < 3 * small + 0.0005
+
+
+def test_memory_of_a_session_stays_near_its_text():
+    one = engine(2_000_000)
+    log = started(one)
+    texts = [prose_of(n, 180) for n in range(1000)]
+    tracemalloc.start()
+    for number, text in enumerate(texts):
+        log.say(*step(number, text + f" {number}"))
+    one.measure(exact=True)
+    used, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert used <= 3 * sum(map(sys.getsizeof, texts))
+
+
+# --- economy ---
+
+
+class Cheap:
+    """An economy that wants a cut once there is something to cut."""
+
+    asked: list[dict[str, int]]
+
+    def __init__(self) -> None:
+        self.asked = []
+
+    def observe(self, event: TimelineEvent) -> None:
+        pass
+
+    def sizes(self, window: int | None) -> tuple[int, int]:
+        return 1000, 500
+
+    def wants(self, **sizes: int) -> str:
+        self.asked.append(sizes)
+        return "rent paid" if sizes["zone"] > 4000 else ""
+
+
+def test_auto_cuts_when_its_economy_says_so():
+    economy = Cheap()
+    one = engine(200_000, strategy="auto", economy=economy)
+    log = started(one)
+    list(run(one, log, 60))
+    facts = log.facts(Checkpointed)
+    assert facts
+    assert {(fact.strategy, fact.reason) for fact in facts} == {("digest", "rent paid")}
+    assert all(fact.after < 2500 for fact in facts)
+    assert all(sizes["stand_in"] == 500 for sizes in economy.asked)
+
+
+def test_notices_at_the_tail_belong_to_what_is_recent():
+    one = engine(4000)
+    log = started(one)
+    list(run(one, log, 10, words=200))
+    log.record(Noticed(Section("env", "volatile", "cwd: /src")), Said(say("user", "And now?")))
+    assert "cwd: /src" in text_of(assemble(one).request)
+
+
+def test_marks_and_the_cache_key_are_in_the_request():
+    one = engine(8000)
+    one._cache_key = "session-1"
+    log = started(one)
+    list(run(one, log, 3))
+    request = assemble(one).request
+    assert request.cache_key == "session-1"
+    assert request.marks.tools
+    assert request.marks.messages == (4, 6)
+    assert CONFIGURED.tools
