@@ -22,8 +22,8 @@ from ra.costs.promptcache import CacheRules
 MILLION = 1_000_000
 AT_RISK = 0.04  # of what the session has cost may be lost on cuts that the session was too short to repay
 SHRINK = 0.90  # a cut leaves at most so much of the request, or it does not happen
-RECENT = 12_000  # tokens of the newest groups that stay word for word
-INDEX = 9_000  # tokens of the index that stands in for the rest
+RECENT = 8_000  # tokens of the newest groups that stay word for word
+INDEX = 12_000  # tokens of the index that stands in for the rest
 
 Reason = Literal["", "free now", "rent paid"]
 

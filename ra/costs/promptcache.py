@@ -99,6 +99,10 @@ class PromptCache:
                 self._expires[self._prefixes[end]] = until
         return self._bill(hit, kept)
 
+    def clear(self) -> None:
+        """Something outside the conversation has spoilt the cache: another system prompt, another account."""
+        self._expires.clear()
+
     def warm(self, *, now: float) -> bool:
         """Is anything of the last request still there?"""
         return any(self._expires.get(prefix, 0.0) >= now for prefix in reversed(self._prefixes))

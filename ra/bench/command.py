@@ -1,0 +1,144 @@
+"""`ra bench`: what would a context strategy cost? On recorded transcripts, offline."""
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from ra.app import open_prices
+from ra.bench import files, plot, preset, render, runs
+from ra.core.errors import UserError
+from ra.costs.prices import Prices
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, help="What would a context strategy cost?")
+
+
+@app.callback()
+def bench() -> None:
+    """Compare context strategies."""
+
+
+@app.command()
+def context(
+    ctx: typer.Context,
+    trace: Annotated[
+        list[Path] | None, typer.Option("--trace", "-t", help="a transcript, or a folder of them; repeatable")
+    ] = None,
+    more: Annotated[list[Path] | None, typer.Argument(help="further transcripts")] = None,
+    strategies: Annotated[str, typer.Option("--strategies", help="some of them, parted by commas")] = "",
+    preset_name: Annotated[
+        str, typer.Option("--preset", help="seed: the published tables of layered and planner")
+    ] = "",
+    model: Annotated[str, typer.Option("--model", "-m", help="replay at the prices of this model")] = "",
+    window: Annotated[int | None, typer.Option("--window", min=1000, help="tokens; instead of the model's own")] = None,
+    since: Annotated[float, typer.Option("--days", min=0, help="of a folder, files of so many days")] = 30,
+    plot_file: Annotated[Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+) -> None:
+    """Replay recorded sessions through every strategy against a simulated prompt cache. No key, no network.
+
+    Reads transcripts of ra, Claude Code, Codex, pi, and OpenAI message lists.
+    """
+    prices = open_prices(ctx.obj.resolved) if ctx.obj is not None else Prices({}, None)
+    if preset_name:
+        _show_preset(preset_name, prices, as_json=as_json)
+        return
+    paths = [*(trace or ()), *(more or ())]
+    if not paths:
+        raise UserError("Name a transcript: ra bench context --trace FILE, or a folder such as ~/.claude.")
+    if plot_file is not None and plot_file.suffix != ".svg":
+        raise UserError(f"--plot {plot_file}: only .svg files are drawn.")
+    chosen = runs.check([name.strip() for name in strategies.split(",") if name.strip()] or runs.STRATEGIES)
+    conditions = runs.Conditions(prices, chosen, model, window)
+    found = files.find(paths, since=time.time() - since * 86_400)
+    results = _run(found, conditions, quiet=as_json)
+    if plot_file is not None and results:
+        longest = max(results, key=lambda result: result.calls)
+        plot_file.write_text(plot.svg(longest, render.title(longest)), encoding="utf-8")
+    if as_json:
+        _out(render.as_json(results, found.skipped))
+    else:
+        _show(results, found.skipped)
+    if not results:
+        raise typer.Exit(1)
+
+
+def _run(found: files.Found, conditions: runs.Conditions, *, quiet: bool) -> list[runs.TraceResult]:
+    results: list[runs.TraceResult] = []
+    for file in _progress(found.files, quiet=quiet):
+        for transcript in files.transcripts(file, found.skipped):
+            result = runs.compare(
+                str(file), transcript.name, transcript.model, transcript.events, conditions, skipped=transcript.skipped
+            )
+            if result is None:
+                found.skipped.append(f"{file}: {transcript.name}: no model call in it")
+            else:
+                results.append(result)
+    return results
+
+
+def _progress(paths: Sequence[Path], *, quiet: bool) -> Iterable[Path]:
+    if quiet or not sys.stderr.isatty():
+        return paths
+    from rich.console import Console
+    from rich.progress import track
+
+    return track(paths, description="Replaying", console=Console(stderr=True), transient=True)
+
+
+def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    for result in results if len(results) <= 10 else ():
+        console.print(render.title(result), style="bold")
+        _table(console, render.HEADS, render.cells(result))
+        console.print(render.calibration(result), style="dim")
+        for line in result.skipped:
+            console.print(f"skipped {line}", style="dim")
+        console.print()
+    if len(results) > 1:
+        console.print(f"All {len(results)} sessions, {render.between(results)}", style="bold")
+        _table(console, ("strategy", "cost", "against recorded"), render.summary(results))
+    for line in skipped:
+        console.print(f"skipped {line}", style="dim")
+
+
+def _show_preset(name: str, prices: Prices, *, as_json: bool) -> None:
+    if name != "seed":
+        raise UserError(f"Unknown preset {name!r}; use seed.")
+    tables = preset.seed(prices)
+    if as_json:
+        _out(render.preset_json(tables))
+        return
+    from rich.console import Console
+
+    console = Console(highlight=False, markup=False)
+    tokens, costs = render.preset_tables(tables)
+    console.print("Input tokens per turn", style="bold")
+    _table(console, ("Turn", "Layered total input", "Planner total input"), tokens)
+    console.print("Cost per turn", style="bold")
+    _table(console, ("Turn", "Layered cost", "Planner cost (incl. Haiku plan)"), costs)
+
+
+def _table(console: "Console", heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for index, head in enumerate(heads):
+        table.add_column(head, justify="right" if index else "left")
+    for row in rows:
+        table.add_row(*row, style="bold" if row[0] == "auto" else None)
+    console.print(table)
+
+
+def _out(value: dict[str, Any]) -> None:
+    sys.stdout.write(msgspec.json.encode(value).decode() + "\n")

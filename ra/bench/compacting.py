@@ -1,0 +1,101 @@
+"""What would ra's own engine have sent? Its strategies, replayed by the code that runs them live."""
+
+import asyncio
+from decimal import Decimal
+from typing import Literal
+
+from ra.bench.replay import Aside, Sent
+from ra.bench.trace import Call, Trace
+from ra.context.engine import Engine
+from ra.context.settings import CompactionSettings
+from ra.context.tokens import Estimator
+from ra.context.window import Window
+from ra.core.facts import Checkpointed, Configured, Edited, Fact, Rotated, Said, Spent, TimelineEvent
+from ra.core.messages import Message, say
+from ra.core.model import ModelInfo, Reply, Request, Section, Usage
+from ra.costs.economy import Economy
+
+Name = Literal["truncate", "summarize", "digest", "auto"]
+
+EXTRACT = 4000  # characters of a summary, when none was recorded
+LINE = 200
+
+
+class Compacting:
+    """One compaction strategy of the engine. What the recorded run compacted is ignored: here the engine decides."""
+
+    def __init__(
+        self, trace: Trace, settings: CompactionSettings, *, window: int | None, economy: Economy | None = None
+    ) -> None:
+        self.name: str = settings.strategy
+        self._estimator = Estimator(trace.factor)
+        self._engine = Engine(
+            settings,
+            estimator=self._estimator,
+            window=Window(window, "catalog"),
+            info=ModelInfo(trace.model, window),
+            summarize=self._summarize,
+            economy=economy,
+        )
+        self._loop = asyncio.Runner()
+        self._asides: list[Aside] = []
+        self._told: list[str] = []  # what the assistant said: of it a summary is made when none was recorded
+        self._recorded = ""
+        self._at = 0
+        self._apply(configured(trace), 0.0)
+
+    def hear(self, event: TimelineEvent) -> None:
+        self._at = event.at
+        match event.fact:
+            case Checkpointed(summary=summary):
+                self._recorded = summary or self._recorded
+            case Rotated() | Edited() | Configured() | Spent():
+                pass
+            case fact:
+                if isinstance(fact, Said) and fact.message.role == "assistant" and fact.message.text:
+                    self._told.append(fact.message.text)
+                self._engine.apply(event)
+
+    def send(self, call: Call) -> Sent:
+        self._asides = []
+        assembly = self._loop.run(self._engine.assemble())
+        for fact in assembly.facts:
+            self._apply(fact, call.time)
+        rewritten = any(isinstance(fact, Checkpointed) for fact in assembly.facts)
+        request = assembly.request
+        return Sent(request.messages, request.marks.messages, rewritten=rewritten, asides=self._asides)
+
+    def billed(self, call: Call, usage: Usage, dollars: Decimal) -> None:
+        self._apply(Spent(self._engine.info.id, usage, str(dollars)), call.time)
+
+    def close(self) -> None:
+        self._loop.close()
+
+    def _apply(self, fact: Fact, time: float) -> None:
+        self._engine.apply(TimelineEvent(self._at, time, fact))
+
+    async def _summarize(self, request: Request) -> Reply:
+        """The summary that was recorded, or an extract: no model is asked. The replay bills the call."""
+        text = self._recorded or extract(self._told)
+        answer = f"<summary>{text}</summary>"
+        self._asides.append(Aside(request.messages, 0, self._estimator.scaled(self._estimator.text(answer))))
+        return Reply(Message("assistant", say("assistant", answer).blocks), Usage(), "end")
+
+
+def configured(trace: Trace) -> Configured:
+    """What the recorded requests stood on. Transcripts do not show it, so filler of its size takes its place."""
+    words = max(0, round(trace.base / trace.factor) - 4)
+    return Configured("", trace.model, "timeline", sections=(Section("system", "pinned", " word" * words),))
+
+
+def extract(told: list[str]) -> str:
+    """The last line of each of the newest answers, oldest first: what a program can sum up."""
+    chosen: list[str] = []
+    room = EXTRACT
+    for text in reversed(told):
+        line = text.strip().rsplit("\n", 1)[-1][:LINE]
+        room -= len(line) + 1
+        if room < 0:
+            break
+        chosen.append(line)
+    return "\n".join(reversed(chosen))

@@ -1,0 +1,170 @@
+"""What do other systems do with a long conversation? Strategies that ra does not offer, for comparison."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import msgspec
+
+from ra.bench.replay import Sent
+from ra.bench.trace import Call, Trace
+from ra.core.facts import Checkpointed, Edited, Rotated, Said, TimelineEvent
+from ra.core.messages import Message, Text, ToolResult, say
+from ra.core.model import Usage
+
+MASKED = "[old tool output hidden]"
+LAST = 10  # tool results that a rolling mask leaves
+PROTECTED = 20_000  # newest tokens that pruning leaves alone
+BATCH = 40_000  # tokens of old tool output that make pruning worth a rewrite
+
+
+class Nothing:
+    """Send everything, always. Needs a window that is large enough."""
+
+    name = "nothing"
+
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._messages: list[Message] = []
+
+    def hear(self, event: TimelineEvent) -> None:
+        if isinstance(event.fact, Said):
+            self._messages.append(event.fact.message)
+
+    def send(self, call: Call) -> Sent:
+        return Sent(tuple(self._messages), rolling(self._messages))
+
+    def billed(self, call: Call, usage: Usage, dollars: Decimal) -> None:
+        pass
+
+
+class Recorded(Nothing):
+    """What was really sent: the recorded compactions are kept."""
+
+    name = "recorded"
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__(trace)
+        self._places: list[int] = []
+        self._rewritten = False
+
+    def hear(self, event: TimelineEvent) -> None:
+        match event.fact:
+            case Said(message):
+                self._messages.append(message)
+                self._places.append(event.at)
+            case Checkpointed() as checkpoint:
+                self._hide(checkpoint.hidden, checkpoint.summary or checkpoint.marker)
+            case Rotated() as rotation:
+                self._hide(((0, rotation.keep_from - 1),), rotation.handover)
+            case Edited(messages=messages):
+                self._messages, self._places = list(messages), [event.at] * len(messages)
+                self._rewritten = True
+            case _:
+                pass
+
+    def _hide(self, ranges: Sequence[tuple[int, int]], stand_in: str) -> None:
+        kept = [
+            (message, at)
+            for message, at in zip(self._messages, self._places, strict=True)
+            if at and not any(first <= at <= last for first, last in ranges)
+        ]
+        opening = [(say("user", stand_in), 0)] if stand_in else []
+        self._messages = [message for message, _ in (*opening, *kept)]
+        self._places = [at for _, at in (*opening, *kept)]
+        self._rewritten = True
+
+    def send(self, call: Call) -> Sent:
+        rewritten, self._rewritten = self._rewritten, False
+        return Sent(tuple(self._messages), rolling(self._messages), rewritten=rewritten)
+
+
+class Limited(Nothing):
+    """Drops the oldest groups in one step, to half of the limit, when a request would exceed it."""
+
+    name = "drop-oldest"
+
+    def __init__(self, trace: Trace, limit: int) -> None:
+        super().__init__(trace)
+        self._limit = limit
+
+    def send(self, call: Call) -> Sent:
+        changed = self._tidy()
+        total = self._trace.base + sum(map(self._trace.size, self._messages))
+        if total > self._limit:
+            end = 1
+            while end < len(self._messages) - 1 and (total > self._limit // 2 or self._messages[end].role == "tool"):
+                total -= self._trace.size(self._messages[end])
+                end += 1
+            del self._messages[1:end]
+            changed = 1
+        marks = rolling(self._messages)
+        if changed is not None:
+            marks = [changed - 1, marks[-1]]  # the end of what is unchanged, so that it is read from the cache
+        return Sent(tuple(self._messages), marks, rewritten=changed is not None)
+
+    def _tidy(self) -> int | None:
+        """Change what was sent before; the index of the first message that is not as it was."""
+        return None
+
+
+class RollingMask(Limited):
+    """Before every call, hide all tool output but the newest results."""
+
+    name = "rolling-mask"
+
+    def __init__(self, trace: Trace, limit: int, last: int = LAST) -> None:
+        super().__init__(trace, limit)
+        self._last = last
+
+    def _tidy(self) -> int | None:
+        return self._mask(self._shown()[: -self._last])
+
+    def _shown(self) -> list[int]:
+        return [
+            index for index, message in enumerate(self._messages) if message.role == "tool" and not is_masked(message)
+        ]
+
+    def _mask(self, indexes: Sequence[int]) -> int | None:
+        for index in indexes:
+            self._messages[index] = masked(self._messages[index])
+        return indexes[0] if indexes else None
+
+
+class BatchPrune(RollingMask):
+    """Hide old tool output when a whole batch of it has come together."""
+
+    name = "batch-prune"
+
+    def __init__(self, trace: Trace, limit: int, protected: int = PROTECTED, batch: int = BATCH) -> None:
+        super().__init__(trace, limit)
+        self._protected = protected
+        self._batch = batch
+
+    def _tidy(self) -> int | None:
+        size = self._trace.size
+        left, index = self._protected, len(self._messages)
+        while index and left >= 0:
+            index -= 1
+            left -= size(self._messages[index])
+        old = [at for at in self._shown() if at < index]
+        return self._mask(old if sum(size(self._messages[at]) for at in old) >= self._batch else [])
+
+
+def is_masked(message: Message) -> bool:
+    return any(isinstance(block, ToolResult) and block.content == (Text(MASKED),) for block in message.blocks)
+
+
+def masked(message: Message) -> Message:
+    """A tool result without its output."""
+    blocks = tuple(
+        msgspec.structs.replace(block, content=(Text(MASKED),)) if isinstance(block, ToolResult) else block
+        for block in message.blocks
+    )
+    return msgspec.structs.replace(message, blocks=blocks)
+
+
+def rolling(messages: Sequence[Message]) -> list[int]:
+    """Marks on the last message and where the request before ended."""
+    last = len(messages) - 1
+    answer = next((index for index in range(last, 0, -1) if messages[index].role == "assistant"), 0)
+    return [index for index in (answer - 1, last) if index >= 0]

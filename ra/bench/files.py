@@ -1,0 +1,60 @@
+"""Which transcripts are there? Files as they are named; of a folder, what is in it and recent."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ra.core.errors import RaError, UserError
+from ra.timeline.readers import Transcript, read
+
+SUFFIXES = (".jsonl", ".json")
+MONTH_S = 30 * 86_400
+LARGEST_BYTES = 256 * 1024 * 1024  # a session of that size would not fit into memory next to its replay
+
+
+class Found(NamedTuple):
+    """Files to read, and a line for each that is left out."""
+
+    files: list[Path]
+    skipped: list[str]
+
+
+def find(paths: Iterable[Path], *, since: float) -> Found:
+    """Files that were named are taken; of folders, transcripts that were written after `since`."""
+    files: dict[Path, None] = {}
+    skipped: list[str] = []
+    for path in paths:
+        path = path.expanduser()
+        if not path.exists():
+            raise UserError(f"{path}: no such file or folder.")
+        if path.is_dir():
+            inside = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+            recent = [file for file in inside if file.stat().st_mtime >= since]
+            if len(recent) < len(inside):
+                skipped.append(f"{path}: {len(inside) - len(recent)} files older than 30 days")
+            if not recent:
+                skipped.append(f"{path}: no transcript of the last 30 days")
+            files.update(dict.fromkeys(recent))
+        elif not path.is_file():
+            skipped.append(f"{path}: not a file")
+        else:
+            files[path] = None
+    small = [file for file in files if file.stat().st_size <= LARGEST_BYTES]
+    skipped += [
+        f"{file}: {file.stat().st_size / 1e6:.0f} MB; files above {LARGEST_BYTES / 1e6:.0f} MB are not replayed"
+        for file in files
+        if file not in small
+    ]
+    return Found(small, skipped)
+
+
+def transcripts(file: Path, skipped: list[str]) -> Iterator[Transcript]:
+    """The conversations in a file. What cannot be read becomes a line in `skipped`."""
+    try:
+        found = read(file)
+    except (RaError, OSError) as error:
+        skipped.append(f"{file}: {error}")
+        return
+    if not found:
+        skipped.append(f"{file}: no conversation found")
+    yield from found
