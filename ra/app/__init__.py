@@ -1,9 +1,12 @@
 """Who is wired to whom? The only place that knows concrete classes."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from ra import plugins
 from ra.agent import prompt
@@ -15,49 +18,30 @@ from ra.agent.loop import Loop
 from ra.agent.prepare import Prepared, prepare
 from ra.agent.session import Session
 from ra.agent.turn import Turn
+from ra.app import parts
+from ra.app.parts import Options, open_prices, open_store
 from ra.config.load import Resolved
-from ra.context import discovery, window
+from ra.context import window
 from ra.context.engine import Engine
 from ra.context.tokens import Estimator
-from ra.core.errors import ConfigError, UsageError, UserError
-from ra.core.facts import Fact, Noticed
-from ra.core.messages import ToolCall
-from ra.core.model import Section
-from ra.core.ports import Timeline
-from ra.core.value import Value
-from ra.costs.prices import Prices
+from ra.core.errors import UsageError, UserError
+from ra.core.model import Request, Section, Usage
+from ra.core.ports import Provider, Timeline
 from ra.middleware.hooks import Hooks
 from ra.middleware.views import Loop as LoopView
 from ra.middleware.views import Spending
 from ra.providers import connect
 from ra.providers.settings import ProviderSettings
-from ra.resolvers.resolver import AskOutside, Resolver
+from ra.resolvers.resolver import AskOutside
 from ra.timeline import folds
 from ra.timeline.memory import MemoryTimeline
-from ra.timeline.store import Learned, Store
-from ra.tools.rules import Rule, parse_rule
+from ra.timeline.store import Learned
 from ra.tools.toolbox import Toolbox
 
+if TYPE_CHECKING:
+    from ra.costs.economy import Economy
 
-class Options(Value, frozen=True):
-    """What this run may do and where it takes place: said on the command line, never in a file."""
-
-    tools: bool = True
-    allow: tuple[str, ...] = ()
-    deny: tuple[str, ...] = ()
-    sandbox: Literal["auto", "off"] = "auto"
-    write: bool = False
-    terminal: bool = False
-    agent_file: str | None = None
-    channel: str = "pipe"
-
-
-def open_store(resolved: Resolved) -> Store:
-    return Store(resolved.data_dir / "ra.db")
-
-
-def open_prices(resolved: Resolved) -> Prices:
-    return Prices(resolved.config.app.prices, resolved.data_dir / "prices.json")
+__all__ = ["App", "Options", "build", "open_prices", "open_store"]
 
 
 class App:
@@ -86,7 +70,7 @@ class App:
         self.model = connect.model_for(self.provider_name, agent.model, self.provider_settings, env)
         self.info = connect.info(self.provider_name, self.model)
         self.limits = Limits(agent.max_iterations, agent.max_token_budget, agent.max_cost, agent.max_duration)
-        self.discovered = self._discover()
+        self.discovered = parts.discovered(resolved, warn)
         self.worker = plugins.Worker()
         if self.limits.dollars:
             row = self.prices.row(self.model, self.provider_name)
@@ -103,26 +87,10 @@ class App:
             files=files,
             root=self.resolved.root,
             cwd=self.resolved.cwd,
-            resolvers=self._resolvers,
+            resolvers=lambda: parts.resolvers(self.resolved, self.worker.call),
             always=any(one.path for one in self.config.agent.context.resolvers),
             ask_outside=ask_outside,
         )
-
-    def _resolvers(self) -> Sequence[Resolver]:
-        """The built-in ones that are on, and the user's own."""
-        from ra.resolvers.custom import Custom
-        from ra.resolvers.expand import builtin
-
-        chosen = {resolver.name: resolver for resolver in builtin()}
-        for one in self.config.agent.context.resolvers:
-            if not one.enabled:
-                chosen.pop(one.name, None)
-            elif one.path:
-                module = plugins.load(one.path, base=self.resolved.root)
-                chosen[one.name] = Custom(module, call=self.worker.call, name=one.name)
-            elif one.name not in chosen:
-                raise ConfigError(f"agent.context.resolvers: {one.name!r} needs a path; built in are file and url.")
-        return tuple(chosen.values())
 
     # --- sessions ---
 
@@ -136,31 +104,30 @@ class App:
         agent = self.config.agent
         learned = self._learned()
         estimator = Estimator(learned.factor or self.info.tokens_per_o200k)
+        provider = self.connect()
+        economy = self._economy()
         engine = Engine(
             agent.compaction,
             estimator=estimator,
             window=window.resolve(agent.compaction.context_window, learned.window, self.info.window),
             info=self.info,
+            must_keep=agent.context.must_keep,
+            summarize=lambda request: parts.whole(provider, self._for_summary(request)),
+            summary_info=connect.info(self.provider_name, agent.compaction.model or self.model),
+            price=self.price,
+            economy=economy,
             cache_key=timeline.session,
         )
-        journal = Journal(timeline, [engine.apply], in_memory=_in_memory)
+        journal = Journal(timeline, [*([economy.observe] if economy else []), engine.apply], in_memory=_in_memory)
         journal.record(*folds.repair(timeline.events()))
         toolbox = self._toolbox(journal, engine)
-        provider = connect.connect(
-            self.provider_name,
-            self.model,
-            self.provider_settings,
-            self.env,
-            transport=agent.transport,
-            data_dir=self.resolved.data_dir,
-        )
         hooks = Hooks(agent.middleware, base=self.resolved.root, load=plugins.load, call=self.worker.call, env=self.env)
         hooked = Hooked(hooks, journal, lambda: self._look(engine, turn))
         turn = Turn(
             journal=journal,
             engine=engine,
             provider=provider,
-            price=lambda model, usage: self.prices.price(model, usage, self.provider_name),
+            price=self.price,
             hooked=hooked,
             level=agent.thinking,
             cap=agent.thinking_budget_cap,
@@ -186,7 +153,7 @@ class App:
             compose=compose,
             limits=self.limits,
             parallel=agent.parallel_tool_calls,
-            touched=lambda call: self._touched(call, engine),
+            touched=lambda call: parts.touched(call, self.resolved, self._given(engine)),
         )
         return Session(
             journal=journal,
@@ -214,6 +181,33 @@ class App:
 
     # --- parts ---
 
+    def connect(self) -> Provider:
+        return connect.connect(
+            self.provider_name,
+            self.model,
+            self.provider_settings,
+            self.env,
+            transport=self.config.agent.transport,
+            data_dir=self.resolved.data_dir,
+        )
+
+    def price(self, model: str, usage: Usage) -> Decimal | None:
+        return self.prices.price(model, usage, self.provider_name)
+
+    def _for_summary(self, request: Request) -> Request:
+        model = self.config.agent.compaction.model
+        return msgspec.structs.replace(request, model=model) if model else request
+
+    def _economy(self) -> "Economy | None":
+        if self.config.agent.compaction.strategy != "auto":
+            return None
+        from ra.costs.economy import Economy
+        from ra.costs.promptcache import rules_for
+
+        return Economy(
+            lambda model: self.prices.row(model, self.provider_name), lambda model: rules_for(model, self.provider_name)
+        )
+
     @property
     def _has_tools(self) -> bool:
         return self.options.tools and self.info.tools
@@ -231,7 +225,7 @@ class App:
             cwd=str(self.resolved.cwd),
             home=self.env.get("HOME", ""),
             env=self.env,
-            rules=self._rules(),
+            rules=parts.rules(self.config, options),
             writes=options.write,
             sandbox=options.sandbox,
             hidden=(str(self.resolved.data_dir),),
@@ -239,25 +233,9 @@ class App:
             settings=agent.tools,
             recall=recall,
             entries=lambda: tuple(engine.view.entries.values()),
-            fetch=None,
+            fetch=parts.fetch,
+            custom=parts.custom_tools(self.resolved, self.env),
         )
-
-    def _rules(self) -> tuple[Rule, ...]:
-        rules = [parse_rule(text, "deny") for text in self.options.deny]
-        rules += [parse_rule(text, "allow") for text in self.options.allow]
-        for rule in self.config.agent.permissions.rules:
-            given = [(text, name) for name in ("deny", "ask", "allow") if (text := getattr(rule, name))]
-            rules += [parse_rule(text, name) for text, name in given]  # type: ignore[arg-type]
-        return tuple(rules)
-
-    def _discover(self) -> tuple[Section, ...]:
-        settings = self.config.agent.context
-        if not settings.enabled:
-            return ()
-        found = discovery.discover(self.resolved.cwd, self.resolved.root, settings.patterns)
-        for note in found.notes:
-            self.warn(note)
-        return found.sections
 
     def _sections(self) -> Sequence[Section]:
         return (prompt.system(self.config.agent.system_prompt, tools=self._has_tools), *self.discovered)
@@ -265,15 +243,8 @@ class App:
     def _noticed(self) -> Sequence[Section]:
         return (prompt.environment(self.resolved.cwd, self.resolved.root),) if self._has_tools else ()
 
-    def _touched(self, call: ToolCall, engine: Engine) -> Iterable[Fact]:
-        """A subdirectory's instruction files, when a tool first touches something in it."""
-        path = call.args.get("path")
-        settings = self.config.agent.context
-        if not settings.enabled or not isinstance(path, str):
-            return ()
-        given = (*self.discovered, *engine.view.notices().values())
-        found = discovery.nested(Path(path), self.resolved.cwd, self.resolved.root, settings.patterns, given=given)
-        return [Noticed(section) for section in found.sections]
+    def _given(self, engine: Engine) -> Sequence[Section]:
+        return (*self.discovered, *engine.view.notices().values())
 
     def _look(self, engine: Engine, turn: Turn) -> LoopView:
         """What hooks see of the run."""
