@@ -84,7 +84,8 @@ class Store:
 
     def latest(self, project: str) -> str | None:
         """The session of the project in which something happened last."""
-        found = self._select(f"SELECT id FROM sessions s WHERE project = ? ORDER BY {_UPDATED} DESC, key DESC", project)  # noqa: S608
+        query = f"SELECT id FROM sessions s WHERE project = ? ORDER BY {_UPDATED} DESC, key DESC LIMIT 1"  # noqa: S608
+        found = self._select(query, project)
         return found[0][0] if found else None
 
     def find(self, agent: str, channel: str, chat_id: str) -> str | None:

@@ -115,7 +115,7 @@ def test_a_branch_of_a_pi_session_sets_the_conversation_back(tmp_path: Path) -> 
         tmp_path / "s.jsonl",
         {"type": "session", "version": 3, "id": "x", "cwd": "/p", "timestamp": at(1)},
         entry("a", None, pi_message(1, "user", "one")),
-        entry("b", "a", pi_message(2, "user", "two")),
+        entry("b", "a", pi_message(2, "assistant", "two", model="claude-x")),
         entry("c", "b", {"type": "compaction", "timestamp": at(3), "summary": "sum", "firstKeptEntryId": "b"}),
         entry("d", "c", pi_message(4, "user", "three")),
         entry("e", "c", pi_message(5, "user", "instead")),
@@ -123,10 +123,11 @@ def test_a_branch_of_a_pi_session_sets_the_conversation_back(tmp_path: Path) -> 
     )
     assert [event.fact for event in read(path)[0].events] == [
         Said(say("user", "one")),
-        Said(say("user", "two")),
+        CLAUDE,
+        answer(Text("two")),
         Rotated("compaction at 0 tokens", "sum", 2),
         Said(say("user", "three")),
-        Edited("branch", (say("user", "sum", name="summary"), say("user", "two"))),
+        Edited("branch", (say("user", "sum", name="summary"), answer(Text("two")).message)),
         Said(say("user", "instead")),
         Edited("branch", (say("user", "one"),)),
         Said(say("user", "anew")),

@@ -41,13 +41,21 @@ class _Reader:
     def __init__(self, path: Path) -> None:
         self.draft = Draft(path.stem, FORMAT, time=modified(path))
         self._model = ""
-        self._places: dict[str, int] = {}  # id, or number of the line as the compactions of version 1 count → position
+        self._places: dict[str, int] = {}  # id, and number of the line as compactions of version 1 count → position
         self._parents: dict[str, str] = {}
         self._compactions: dict[str, tuple[str, str]] = {}  # id → summary, id of the first entry kept
+        self._said: dict[str, list[Message]] = {}  # id → what the entry said
         self._leaf = ""
 
     def take(self, number: int, entry: dict[str, Any]) -> str:
         """Read one entry. Returns what is wrong with it, if anything."""
+        problem = self._entry(number, entry)
+        if id := text(entry.get("id")):
+            new = (event.fact for event in self.draft.events[self._places.get(id, self.draft.next_at) - 1 :])
+            self._said[id] = [fact.message for fact in new if isinstance(fact, Said)]
+        return problem
+
+    def _entry(self, number: int, entry: dict[str, Any]) -> str:
         kind, id = text(entry.get("type")), text(entry.get("id"))
         if kind == "session":
             self.draft.project = text(entry.get("cwd"))
@@ -56,7 +64,7 @@ class _Reader:
         if id:
             self._grow(id, text(entry.get("parentId")))
         place = self.draft.next_at
-        self._places[str(number - 1)] = self._places[id or str(number - 1)] = place
+        self._places |= {str(number - 1): place, id: place}
         time = moment(entry.get("timestamp"))
         match kind:
             case "message":
@@ -84,21 +92,16 @@ class _Reader:
     def _branch(self, leaf: str) -> tuple[Message, ...]:
         """What the model sees at an earlier entry."""
         ids: list[str] = []
-        while leaf in self._parents and leaf not in ids[-1:]:
+        while leaf in self._parents and len(ids) < len(self._parents):  # a damaged file may go in circles
             ids.append(leaf)
             leaf = self._parents[leaf]
-            if len(ids) > len(self._parents):
-                break  # a circle: the file is damaged
         seen: list[tuple[str, Message]] = []
         for id in reversed(ids):
             if id in self._compactions:
                 summary, kept = self._compactions[id]
                 start = next((place for place, (name, _) in enumerate(seen) if name == kept), len(seen))
                 seen = [(id, say("user", summary, name="summary")), *seen[start:]]
-            place = self._places.get(id, 0)
-            fact = self.draft.events[place - 1].fact if 0 < place <= len(self.draft.events) else None
-            if isinstance(fact, Said):
-                seen.append((id, fact.message))
+            seen += ((id, message) for message in self._said.get(id, ()))
         return tuple(message for _, message in seen)
 
     def _message(self, time: float | None, raw: dict[str, Any]) -> str:
