@@ -72,7 +72,9 @@ class Composer:
         )
         known = self.engine.view.notices()
         news = [Noticed(section) for section in composed.noticed if known.get(section.name) != section]
-        return [*([] if configured == self.engine.configured else [configured]), *news]
+        # A base replaces what was said so far, so that it is news even when it is the same as the last one.
+        same = configured == self.engine.configured and configured.base is None
+        return [*([] if same else [configured]), *news]
 
 
 def replaying(sections: Sections, noticed: Sections) -> Strategy:

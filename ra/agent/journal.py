@@ -1,6 +1,6 @@
 """How is a fact recorded? On disk first, then in every fold that stands on the timeline."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ra.core.errors import StoreError
 from ra.core.facts import Fact, TimelineEvent
@@ -38,15 +38,27 @@ class Journal:
         try:
             events = self.timeline.append(*facts)
         except StoreError as error:
-            if self.torn_off:
-                raise
-            self.torn_off = True
-            self.warn(f"{error} This run goes on, but what follows is not saved.")
-            self.timeline = self._in_memory(self.timeline)
+            self._tear_off(error)
             events = self.timeline.append(*facts)
         for event in events:
             self._apply(event)
         return events
+
+    def keep(self, texts: Iterable[str]) -> None:
+        """Store what was cut, so that its references can be recalled."""
+        for text in texts:
+            try:
+                self.timeline.keep(text)
+            except StoreError as error:
+                self._tear_off(error)
+                self.timeline.keep(text)
+
+    def _tear_off(self, error: StoreError) -> None:
+        if self.torn_off:
+            raise error
+        self.torn_off = True
+        self.warn(f"{error} This run goes on, but what follows is not saved.")
+        self.timeline = self._in_memory(self.timeline)
 
     def _apply(self, event: TimelineEvent) -> None:
         for fold in self._folds:

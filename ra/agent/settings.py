@@ -11,11 +11,14 @@ from ra.context.settings import (
     PlannerSettings,
     WikiSettings,
 )
+from ra.core.errors import ConfigError
 from ra.core.model import Level
 from ra.core.settings import Settings
 from ra.middleware.settings import MiddlewareSettings
 from ra.providers.settings import ProviderName, TransportName
 from ra.tools.settings import McpServerSettings, PermissionSettings, ToolSettings
+
+STRATEGIES = ("timeline", "layered", "planner")
 
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]
@@ -56,3 +59,10 @@ class SessionSettings(Settings, frozen=True, kw_only=True):
 
 NamedAgent = dict[str, Any]
 """`agents.ID`: any key of agent and session, and `handler`; laid over them and checked by `config`."""
+
+
+def check_strategy(name: str, *, place: str = "contextStrategy") -> str:
+    """The strategy, or an error that names the legal ones: a misspelt one is never ignored."""
+    if name in STRATEGIES or name.endswith(".py"):
+        return name
+    raise ConfigError(f"{place} is {name!r}; use {', '.join(STRATEGIES)}, or the path of a Python file (strategy.py).")

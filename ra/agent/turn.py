@@ -124,17 +124,24 @@ class Turn:
         )
         if wanted != current.effort:
             limit = output_limit(self.engine.info, wanted)
-            self.journal.record(msgspec.structs.replace(current, effort=wanted, max_output=limit))
+            # Without the base: it opened this run, and would now replace what the run has said since.
+            self.journal.record(msgspec.structs.replace(current, effort=wanted, max_output=limit, base=None))
 
     async def _assemble(self, force: str) -> Assembly:
         if self.hooked.compact:
             self.hooked.compact, force = False, force or "asked by a hook"
         assembly = await self.engine.assemble(force=force)
-        for fact in assembly.facts:
-            if isinstance(fact, Checkpointed):
-                self.compactions += 1
-                self.emit(Compacted(fact))
+        checkpoints = [fact for fact in assembly.facts if isinstance(fact, Checkpointed)]
+        for fact in checkpoints:
+            await self.hooked.before_compaction(fact.strategy, fact.reason, fact.before)
         self.journal.record(*assembly.facts)
+        for bill in assembly.facts:
+            if isinstance(bill, Spent):  # a summary has its price
+                self.spent = self.spent.plus(bill.usage, Decimal(bill.dollars) if bill.dollars else None)
+        for fact in checkpoints:
+            self.compactions += 1
+            self.emit(Compacted(fact))
+            await self.hooked.after_compaction(fact)
         for warning in assembly.warnings:
             self.emit(Warned(warning))
         return assembly

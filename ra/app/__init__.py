@@ -72,6 +72,11 @@ class App:
         self.limits = Limits(agent.max_iterations, agent.max_token_budget, agent.max_cost, agent.max_duration)
         self.discovered = parts.discovered(resolved, warn)
         self.worker = plugins.Worker()
+        if self.provider_name == "local":
+            from ra.providers import local
+
+            if notice := local.notice(resolved.data_dir) if agent.model is None else "":
+                warn(notice)
         if self.limits.dollars:
             row = self.prices.row(self.model, self.provider_name)
             need_price(self.limits, self.model, known=row is not None)

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# `make demo`: an answer and a bench table, with no key and no set-up.
+set -euo pipefail
+bin="$(cd "${1:-.venv/bin}" && pwd)"
+cd "$(dirname "$0")/.."
+run() { printf '\n$ %s\n' "$*"; PATH="$bin:$PATH" "$@"; }
+
+PATH="$bin:$PATH" ra local status >/dev/null 2>&1 || run ra local install
+run ra --provider local "What is the capital of France?"
+printf '\n$ git log --oneline -3 | ra --provider local "Say in one sentence what this text is."\n'
+{ git log --oneline -3 2>/dev/null || echo "a list of changes"; } | PATH="$bin:$PATH" ra --provider local "Say in one sentence what this text is."
+run ra context

@@ -1,0 +1,36 @@
+"""`ra local`: the embedded model, and how to get it."""
+
+from typing import Annotated
+
+import typer
+
+from ra.cli.commands import Call
+from ra.providers import local, local_weights
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="The embedded model: install, status.")
+
+
+@app.command()
+def install(
+    ctx: typer.Context, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress")] = False
+) -> None:
+    """Fetch the weights of the embedded model (98 MB, once) and keep them in the data directory."""
+    call: Call = ctx.obj
+
+    def say(text: str) -> None:
+        if not quiet:
+            call.streams.err(f"{text}\n")
+
+    local_weights.install(call.resolved.data_dir, say)
+    say('Try it: ra --provider local "What is the capital of France?"')
+
+
+@app.command()
+def status(ctx: typer.Context) -> None:
+    """Is it installed? Exit 1 if not."""
+    call: Call = ctx.obj
+    if local.available(call.resolved.data_dir):
+        call.streams.out(f"{local.MODEL}\t{local_weights.path(call.resolved.data_dir)}\n")
+        return
+    call.streams.err("Not installed; `ra local install` fetches it (98 MB, once).\n")
+    raise typer.Exit(1)
