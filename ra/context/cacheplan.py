@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from ra.context.projection import COMPACTED
 from ra.context.tokens import Estimator, source_of
 from ra.core.messages import Message
 from ra.core.model import Marks, Request, Section, ToolSpec
@@ -17,12 +18,23 @@ def marks(request: Request) -> Marks:
     """At most four: the last message, the end of the request before, the tools, the system part; then tier edges.
 
     A cache is looked up at a mark and at most 20 blocks before it. One turn may add more than that, so the second mark
-    of the rolling pair stands exactly where the request before ended: right before the newest answer.
+    of the rolling pair stands exactly where the request before ended: right before the newest answer. After a
+    compaction that place is gone, and what is unchanged ends before the gap: it gets the mark of the tools, which the
+    mark on the system part covers.
     """
     rolling = _rolling(request.messages)
-    left = MOST - len(rolling) - bool(request.tools)
+    gap = _gap(request.messages)
+    placed = rolling if gap is None or gap in rolling else (gap, *rolling)
     edges = _tier_edges(request)
-    return Marks(bool(request.tools), tuple(sorted(edges[-left:])), rolling)
+    tools = bool(request.tools) and (len(placed) < MOST - 1 or not edges)
+    left = MOST - len(placed) - tools
+    return Marks(tools, tuple(sorted(edges[-left:])), placed)
+
+
+def _gap(messages: tuple[Message, ...]) -> int | None:
+    """The last message before a gap, None when nothing was hidden or nothing stands before it."""
+    index = next((index for index, message in enumerate(messages) if message.name == COMPACTED), 0)
+    return index - 1 if index else None
 
 
 def _rolling(messages: tuple[Message, ...]) -> tuple[int, ...]:
