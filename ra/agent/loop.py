@@ -159,6 +159,7 @@ class Loop:
             done = await self.toolbox.run(allowed, ask=self.ask, emit=emit)
         answer = await self.hooked.after_tool_execution(call, done.result)
         self.journal.record(Said(Message("tool", (answer,))), *done.facts, *self.touched(call))
+        self.turn.count(done.facts)
         emit(ToolEnded(call, answer, self.clock() - began))
 
     def _close_calls(self, text: str) -> None:

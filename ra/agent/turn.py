@@ -1,7 +1,7 @@
 """How is the model called once? Assemble, send, record; after an overflow learn the window and assemble anew."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import assert_never
 
@@ -108,6 +108,12 @@ class Turn:
                 force = "overflow"
         raise AssertionError("unreachable: the last refit returns or raises")
 
+    def count(self, facts: Sequence[Fact]) -> None:
+        """Add what summaries and sub-agents cost: limits and the final bill include it."""
+        for fact in facts:
+            if isinstance(fact, Spent):
+                self.spent = self.spent.plus(fact.usage, Decimal(fact.dollars) if fact.dollars else None)
+
     def partial(self) -> tuple[Fact, ...]:
         """What the model had said when it was interrupted: the next prompt sees it."""
         if not self._streamed.strip():
@@ -135,9 +141,7 @@ class Turn:
         for fact in checkpoints:
             await self.hooked.before_compaction(fact.strategy, fact.reason, fact.before)
         self.journal.record(*assembly.facts)
-        for bill in assembly.facts:
-            if isinstance(bill, Spent):  # a summary has its price
-                self.spent = self.spent.plus(bill.usage, Decimal(bill.dollars) if bill.dollars else None)
+        self.count(assembly.facts)
         for fact in checkpoints:
             self.compactions += 1
             self.emit(Compacted(fact))

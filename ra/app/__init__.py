@@ -36,6 +36,7 @@ from ra.resolvers.resolver import AskOutside
 from ra.timeline import folds
 from ra.timeline.memory import MemoryTimeline
 from ra.timeline.store import Learned
+from ra.tools.builtin.agent import RunAgent
 from ra.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -104,8 +105,8 @@ class App:
     ) -> Session:
         return self.session(self._timeline(resume, latest=latest, fork=fork, ephemeral=ephemeral))
 
-    def session(self, timeline: Timeline) -> Session:
-        """Wire a session to its timeline. What a crash left open is closed first."""
+    def session(self, timeline: Timeline, *, nested: bool = False) -> Session:
+        """Wire a session to its timeline. What a crash left open is closed first. `nested`: it is a sub-agent's."""
         agent = self.config.agent
         learned = self._learned()
         estimator = Estimator(learned.factor or self.info.tokens_per_o200k)
@@ -125,7 +126,9 @@ class App:
         )
         journal = Journal(timeline, [*([economy.observe] if economy else []), engine.apply], in_memory=_in_memory)
         journal.record(*folds.repair(timeline.events()))
-        toolbox = self._toolbox(journal, engine)
+        toolbox = self._toolbox(
+            journal, engine, sub_agent=None if nested else lambda task: parts.delegate(self, task, loop)
+        )
         hooks = Hooks(agent.middleware, base=self.resolved.root, load=plugins.load, call=self.worker.call, env=self.env)
         hooked = Hooked(hooks, journal, lambda: self._look(engine, turn))
         turn = Turn(
@@ -217,7 +220,7 @@ class App:
     def _has_tools(self) -> bool:
         return self.options.tools and self.info.tools
 
-    def _toolbox(self, journal: Journal, engine: Engine) -> Toolbox:
+    def _toolbox(self, journal: Journal, engine: Engine, *, sub_agent: RunAgent | None) -> Toolbox:
         agent, options = self.config.agent, self.options
 
         async def recall(what: str) -> str:
@@ -238,6 +241,7 @@ class App:
             settings=agent.tools,
             recall=recall,
             entries=lambda: tuple(engine.view.entries.values()),
+            agent=sub_agent,
             fetch=parts.fetch,
             custom=parts.custom_tools(self.resolved, self.env),
         )

@@ -2,23 +2,29 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from ra import plugins
+from ra.agent.loop import Loop
 from ra.config.load import Resolved
 from ra.config.settings import Config
 from ra.context import discovery
 from ra.core.errors import ConfigError
-from ra.core.facts import Noticed
-from ra.core.messages import ToolCall
+from ra.core.events import ToolEnded, ToolStarted, Warned
+from ra.core.facts import Noticed, Spent
+from ra.core.messages import ToolCall, say
 from ra.core.model import Reply, Request, Section
 from ra.core.ports import Provider
 from ra.core.value import Value
 from ra.costs.prices import Prices
 from ra.resolvers.resolver import Resolver
+from ra.timeline.memory import MemoryTimeline
 from ra.timeline.store import Store
 from ra.tools.rules import Rule, parse_rule
-from ra.tools.tool import Tool
+from ra.tools.tool import Output, Tool, text_output
+
+if TYPE_CHECKING:
+    from ra.app import App
 
 
 class Options(Value, frozen=True):
@@ -122,3 +128,21 @@ async def whole(provider: Provider, request: Request) -> Reply:
             reply = item
     assert reply is not None, "a provider ends with its Reply, or raises"
     return reply
+
+
+async def delegate(app: "App", task: str, parent: Loop) -> Output:
+    """Run a sub-agent in a window of its own. Its answer comes back, and what it cost, as facts of the parent."""
+    session = app.session(MemoryTimeline(), nested=True)
+    run = session.start(say("user", task), ask=parent.ask)
+    try:
+        async for event in run:
+            if isinstance(event, ToolStarted | ToolEnded | Warned):
+                parent.turn.emit(event)
+    finally:
+        await session.close()
+    assert run.ended is not None, "a run ends with RunEnded"
+    ended = run.ended
+    spent = Spent(ended.model, ended.usage, ended.dollars, purpose="agent", seconds=round(ended.seconds, 3))
+    if ended.outcome == "answered":
+        return text_output(ended.answer, facts=(spent,))
+    return text_output(f"The sub-agent gave no answer: {ended.error or ended.outcome}.", is_error=True, facts=(spent,))

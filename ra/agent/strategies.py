@@ -1,0 +1,139 @@
+"""What does a run stand on when it is composed? Sources, strategy files and slots, turned into what a run replays."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ra.agent.compose import Composed, Sections, Strategy
+from ra.agent.journal import Journal
+from ra.context import entries
+from ra.context.engine import Engine
+from ra.context.items import Projection, timeline_messages
+from ra.context.slots import Rendered
+from ra.context.sources import Source, compose
+from ra.context.strategies.custom import OnContextBuild, StrategyContext, build, system_part
+from ra.context.window import input_budget
+from ra.core.messages import Message, TimestampedMessage, say
+from ra.core.model import ToolSpec
+
+TIMEOUT_S = 30.0  # of one call of the user's code
+UNKNOWN_WINDOW = 100_000  # tokens that slots share while nobody knows the window: what every current model has
+
+Call = Callable[..., Awaitable[Any]]
+"""`plugins.Worker().call`: (function, *args, timeout_s, file, what) → what it returns; raises HookFailed."""
+
+
+class Ground:
+    """What every strategy stands on: the session so far, and the system part that is always there.
+
+    `prompt` is the current input, from the moment that a strategy is asked.
+    """
+
+    def __init__(self, journal: Journal, engine: Engine, *, sections: Sections, tools: Sequence[ToolSpec]) -> None:
+        self.journal = journal
+        self.engine = engine
+        self.sections = sections
+        self.tools = tuple(tools)
+        self.prompt = say("user", "")
+
+    def timeline_messages(
+        self, since: int | None = None, projection: Projection | None = None
+    ) -> list[TimestampedMessage]:
+        """The conversation, the current input last; it is the very object, so that whoever cuts knows it."""
+        events = self.journal.timeline.events()
+        timed = timeline_messages(events, since, projection, estimator=self.engine.estimator)
+        for index in range(len(timed) - 1, -1, -1):
+            if timed[index].message == self.prompt:
+                timed[index] = TimestampedMessage(self.prompt, timed[index].at)
+                break
+        return timed
+
+    def history(self) -> list[Message]:
+        """The conversation before the current input."""
+        return [timed.message for timed in self.timeline_messages() if timed.message is not self.prompt]
+
+    def room(self) -> int:
+        """The input tokens that are left beside the tools, the system part and the entries."""
+        engine = self.engine
+        limit = engine.window.limit or UNKNOWN_WINDOW
+        live = [section for section in engine.view.sections if section.name == "entries"]
+        fixed = sum(map(engine.estimator.section, (*self.sections(), *live))) + engine.estimator.tools(self.tools)
+        return max(0, input_budget(limit, engine.info.max_output) - engine.estimator.scaled(fixed))
+
+    def strategy_context(self) -> StrategyContext:
+        engine = self.engine
+        return StrategyContext(
+            input=self.prompt,
+            history=self.history(),
+            remaining_input_tokens=self.room(),
+            estimator=engine.estimator,
+            entries=entries.all_of(engine.view),
+            session=self.journal.session,
+            model=engine.info.id,
+        )
+
+
+def sourced(ground: Ground, source_budget: float, sources: Mapping[str, Source]) -> Strategy:
+    """The prompt is composed from sources alone, after the agent's system part. The current input is in it once."""
+
+    async def strategy(message: Message) -> Composed:
+        ground.prompt = message
+        made = await compose(source_budget, sources, ground.engine.estimator, prompt=message)
+        ground.journal.keep(made.kept.values())
+        was_cut = any(text.startswith("The current input was cut") for text in made.warnings)
+        return Composed(
+            (*ground.sections(), *made.sections),
+            base=once(made.messages, message, was_cut=was_cut),
+            warnings=made.warnings,
+        )
+
+    return strategy
+
+
+def once(messages: Sequence[Message], prompt: Message, *, was_cut: bool = False) -> tuple[Message, ...]:
+    """The messages with the prompt exactly once: where it stands last, or at the end when no source had it."""
+    places = [index for index, message in enumerate(messages) if message is prompt]
+    if not places:
+        return (*messages, *(() if was_cut else (prompt,)))
+    return tuple(message for index, message in enumerate(messages) if message is not prompt or index == places[-1])
+
+
+def filed(ground: Ground, function: OnContextBuild, default: Strategy) -> Strategy:
+    """A strategy file decides; when it returns None, the default does."""
+
+    async def strategy(message: Message) -> Composed:
+        ground.prompt = message
+        rendered = await build(function, ground.strategy_context())
+        return await default(message) if rendered is None else rendered_to(ground, rendered)
+
+    return strategy
+
+
+def rendered_to(ground: Ground, rendered: Rendered) -> Composed:
+    """What slots made. System messages that open it take the place of the agent's own system prompt."""
+    ground.journal.keep(rendered.kept.values())
+    sections, messages = system_part(rendered.messages)
+    own = ground.sections()
+    kept = [section for section in own if section.name != "system"] if sections else own
+    base = messages if any(message.role == "user" for message in messages) else (*messages, ground.prompt)
+    return Composed((*sections, *kept), base=base, warnings=rendered.warnings)
+
+
+def guarded(function: Callable[..., Any], *, call: Call, file: Path, what: str) -> Callable[..., Awaitable[Any]]:
+    """The user's function, run where it can be left behind when it takes too long."""
+    return partial(call, function, timeout_s=TIMEOUT_S, file=file, what=what)
+
+
+def guard_sources(sources: Mapping[str, Source], *, call: Call, file: Path) -> dict[str, Source]:
+    """Sources whose functions are the user's, each run where it can be left behind."""
+    return {
+        name: source
+        if isinstance(source.content, str)
+        else msgspec.structs.replace(
+            source, content=guarded(source.content, call=call, file=file, what=f"source {name!r}")
+        )
+        for name, source in sources.items()
+    }
