@@ -59,6 +59,35 @@ class Log:
         return [event.fact for event in self.written if isinstance(event.fact, kinds)]
 
 
+class Recorded:
+    """A Timeline over a log, to read from. `found` are the hits of every search, `texts` what was kept."""
+
+    session = "test"
+
+    def __init__(self, log: Log, *, found: Sequence[Any] = (), texts: dict[str, str] | None = None) -> None:
+        self._log = log
+        self._found = found
+        self._texts = texts or {}
+
+    def events(self, since: int = 0) -> list[TimelineEvent]:
+        return self._log.written[since:]
+
+    def append(self, *facts: Fact) -> list[TimelineEvent]:
+        raise AssertionError("nothing is written here")
+
+    def search(self, query: str, limit: int = 20) -> Sequence[Any]:
+        return self._found[:limit]
+
+    def keep(self, text: str) -> str:
+        raise AssertionError("nothing is written here")
+
+    def kept(self, ref: str) -> str | None:
+        return self._texts.get(ref)
+
+    def close(self) -> None:
+        pass
+
+
 def engine(limit: int | None = 8000, *, factor: float = 1.0, **how: Any) -> Engine:
     """`how` are settings of compaction, or what else an Engine takes."""
     own = {key: how.pop(key) for key in ("must_keep", "summarize", "summary_info", "price", "economy") if key in how}

@@ -28,6 +28,7 @@ from tests.context.sessions import (
     Log,
     Other,
     Prompt,
+    Recorded,
     Sent,
     Step,
     assemble,
@@ -135,30 +136,3 @@ def test_everything_that_was_recorded_can_be_recalled(script, strategy):
     log, _ = played(script, limit=2500, strategy=strategy)
     for event in log.written:
         assert written(event.fact) in recall(f"#{event.at}", Recorded(log), page=10**9)
-
-
-class Recorded:
-    """A Timeline over a log."""
-
-    session = "test"
-
-    def __init__(self, log: Log) -> None:
-        self._log = log
-
-    def events(self, since: int = 0) -> list[TimelineEvent]:
-        return self._log.written[since:]
-
-    def append(self, *facts: Any) -> list[TimelineEvent]:
-        raise AssertionError("recall writes nothing")
-
-    def search(self, query: str, limit: int = 20) -> list[Any]:
-        return []
-
-    def keep(self, text: str) -> str:
-        raise AssertionError("recall writes nothing")
-
-    def kept(self, ref: str) -> str | None:
-        return None
-
-    def close(self) -> None:
-        pass

@@ -113,10 +113,10 @@ class Summarizer:
         """
         whole = self._estimator.request(sent) + self._estimator.scaled(self._estimator.text(ask) + 8)
         hidden = sum(map(view.unit_tokens, zones.compactable))
-        fits = whole + output <= (self._info.window or UNKNOWN_WINDOW)
-        if self._info.id != sent.model or not fits or whole * READ_PRICE >= hidden:
+        left = (self._info.window or UNKNOWN_WINDOW) - whole
+        if self._info.id != sent.model or left < output // 2 or whole * READ_PRICE >= hidden:
             return None
-        return msgspec.structs.replace(sent, messages=(*sent.messages, say("user", ask)), max_output=output)
+        return msgspec.structs.replace(sent, messages=(*sent.messages, say("user", ask)), max_output=min(output, left))
 
     def _request(self, piece: str, before: str, ask: str, output: int) -> Request:
         told = f"<so_far>\n{before}\n</so_far>\n\n" if before else ""
