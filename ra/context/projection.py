@@ -107,16 +107,29 @@ def clip(block: Block, ref: str, keep: int, estimator: Estimator) -> Block | Non
             return block if estimator.text(block.text) <= keep else None
 
 
+def size(block: Block, estimator: Estimator) -> int:
+    """The tokens of a block that `clip` can take away, without the frame around it."""
+    match block:
+        case Text() | Thinking():
+            return estimator.text(block.text)
+        case ToolResult():
+            return sum(size(part, estimator) for part in block.content)
+        case ToolCall():
+            return estimator.text(block.broken or encode(block.args).decode())
+        case Image() | Document():
+            return estimator.message(Message("user", (block,)))
+
+
 def _contents(content: tuple[Content, ...], ref: str, keep: int, estimator: Estimator) -> tuple[Content, ...]:
     if sum(_most(part, estimator) for part in content) <= keep:
         return content
-    sizes = [_size(part, estimator) for part in content]
+    sizes = [size(part, estimator) for part in content]
     if sum(sizes) <= keep:
         return content
     share = level(sizes, keep)
     return tuple(
-        part if size <= share else _content(part, ref, share, estimator)
-        for part, size in zip(content, sizes, strict=True)
+        part if tokens <= share else _content(part, ref, share, estimator)
+        for part, tokens in zip(content, sizes, strict=True)
     )
 
 
@@ -125,7 +138,7 @@ def _content(part: Content, ref: str, keep: int, estimator: Estimator) -> Conten
         case Text():
             text = estimator.clip(part.text, keep, marker=_marker(ref, keep, f"{len(part.text)} characters in all"))
             return part if text is part.text else Text(text)
-        case Image() | Document() if _size(part, estimator) > keep:
+        case Image() | Document() if size(part, estimator) > keep:
             return Text(_marker(ref, keep, f"a file of {part.media_type}").strip())
         case _:
             return part
@@ -135,15 +148,17 @@ def _call(call: ToolCall, ref: str, keep: int, estimator: Estimator) -> ToolCall
     """A call whose long arguments are shortened; it ran already, so that only a reader sees them."""
     if call.broken:
         return msgspec.structs.replace(call, broken=estimator.clip(call.broken, keep))
-    written = encode(call.args).decode()
-    if estimator.text(written) <= keep:
-        return call
-    share = level([estimator.text(text) for text in _strings(call.args)], keep)
-    marker = _marker(ref, share, "shortened argument")
-    args = {key: _shortened(value, share, marker, estimator) for key, value in call.args.items()}
-    if estimator.text(encode(args).decode()) > 2 * keep:  # it is not the strings that are long
-        args = {"shortened": estimator.clip(written, keep, marker=marker)}
-    return msgspec.structs.replace(call, args=args)
+    share = keep
+    while share > 0:
+        marker = _marker(ref, share, "shortened argument")
+        args = {key: _shortened(value, share, marker, estimator) for key, value in call.args.items()}
+        tokens = estimator.text(encode(args).decode())
+        if tokens <= keep:
+            return call if args == call.args else msgspec.structs.replace(call, args=args)
+        share = share * keep // (tokens + 1)
+    # It is not the strings that are long.
+    written = estimator.clip(encode(call.args).decode(), keep, marker=_marker(ref, keep, "shortened arguments"))
+    return msgspec.structs.replace(call, args={"shortened": written})
 
 
 def _shortened(value: object, keep: int, marker: str, estimator: Estimator) -> object:
@@ -158,27 +173,15 @@ def _shortened(value: object, keep: int, marker: str, estimator: Estimator) -> o
             return value
 
 
-def _strings(value: object) -> Iterable[str]:
-    match value:
-        case str():
-            yield value
-        case list():
-            for item in value:
-                yield from _strings(item)
-        case dict():
-            for item in value.values():
-                yield from _strings(item)
-
-
 def level(sizes: Iterable[int], room: int) -> int:
     """The highest mark at which things of these sizes, each cut at the mark, fit into `room`: largest are cut first."""
     left, mark = max(0, room), 0
     ordered = sorted(sizes)
-    for index, size in enumerate(ordered):
+    for index, one in enumerate(ordered):
         mark = left // (len(ordered) - index)
-        if size > mark:
+        if one > mark:
             return mark
-        left -= size
+        left -= one
     return max(ordered, default=0)
 
 
@@ -186,14 +189,10 @@ def _marker(ref: str, keep: int, what: str) -> str:
     return f'\n[… {what}; recall("{ref}") reads the rest …]\n' if keep >= TERSE else f"[… {ref} …]"
 
 
-def _size(part: Content, estimator: Estimator) -> int:
-    return estimator.text(part.text) if isinstance(part, Text) else estimator.message(Message("user", (part,)))
-
-
 def _most(part: Content, estimator: Estimator) -> int:
     """No less than its tokens, without counting: a token is at least a byte."""
     if not isinstance(part, Text):
-        return _size(part, estimator)
+        return size(part, estimator)
     return len(part.text) if part.text.isascii() else 4 * len(part.text)
 
 

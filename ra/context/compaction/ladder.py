@@ -4,11 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ra.context.compaction.truncate import truncate
 from ra.context.compaction.zones import Zones, everything, split
-from ra.context.projection import level
+from ra.context.projection import level, size
 from ra.context.tokens import Estimator
 from ra.context.view import Item, Place, Unit, View
 from ra.core.facts import Checkpointed, Clip
-from ra.core.messages import Message
 
 FLOOR = 48  # tokens that are left of anything: both ends and a reference
 
@@ -73,4 +72,4 @@ def _sizes(view: View, item: Item, estimator: Estimator) -> Iterator[Size]:
     if len(shown.blocks) != len(item.message.blocks):  # thinking was dropped: the rest is not where it was
         return
     for number, block in enumerate(shown.blocks):
-        yield (at, first + number), estimator.message(Message("user", (block,)))
+        yield (at, first + number), size(block, estimator)

@@ -1,0 +1,73 @@
+import asyncio
+import time
+
+import pytest
+
+from ra.context.compaction.guard import Guard
+from ra.core.errors import ConfigError
+from ra.core.facts import Checkpointed
+from tests.context.sessions import assemble, engine, run, started, step, text_of
+
+
+def words(count: int, word: str = "word") -> str:
+    return f"{word} " * count
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest"])
+def test_what_must_be_kept_is_in_every_request_after_any_number_of_compactions(strategy):
+    one = engine(8000, strategy=strategy, must_keep=[r"TICKET-\d+", "the red button"])
+    log = started(one)
+    said = {5: "see TICKET-17", 40: "never press the red button", 90: "TICKET-99 is open"}
+    requests = list(run(one, log, 200, output=lambda n: words(60) + said.get(n, "") + words(60)))
+    assert len(log.facts(Checkpointed)) > 3
+    for kept, since in (("TICKET-17", 6), ("the red button", 41), ("TICKET-99", 91)):
+        assert all(kept in text_of(request) for request in requests[since:])
+
+
+def test_what_is_still_visible_is_not_repeated():
+    one = engine(8000, must_keep=["Find the bug"])
+    log = started(one)
+    list(run(one, log, 80))
+    assert "Kept word for word" not in log.facts(Checkpointed)[-1].marker
+
+
+def test_what_a_clip_cut_is_put_back_too():
+    one = engine(4000, must_keep=[r"CODE-\d+"])
+    log = started(one)
+    log.say(*step(1, f"{words(9000)} CODE-4711 {words(9000)}"))
+    assembly = assemble(one)
+    assert "CODE-4711" in text_of(assembly.request)
+    assert assembly.tokens is not None
+    assert assembly.tokens <= 3600
+
+
+def test_a_pattern_that_would_take_for_ever_is_given_up_with_a_warning():
+    one = engine(4000, must_keep=[r"(a+)+$", "the red button"])
+    log = started(one)
+    log.say(*step(1, "a" * 40 + "! the red button"), *(m for n in range(2, 9) for m in step(n, words(600))))
+    began = time.perf_counter()
+    assembly = assemble(one)
+    assert time.perf_counter() - began < 10
+    assert "'(a+)+$' took longer than 3 s" in assembly.warnings[0]
+    assert "the red button" in text_of(assembly.request)
+
+
+def test_more_than_fits_is_put_back_newest_first_and_a_warning_counts_the_rest():
+    one = engine(2000, must_keep=[r"id-\d+ \w+ \w+ \w+"])
+    log = started(one)
+    for number in range(60):
+        log.say(*step(number, " ".join(f"id-{number * 10 + n} alpha beta gamma" for n in range(10))))
+    assembly = assemble(one)
+    assert assembly.tokens is not None
+    assert assembly.tokens <= 1800
+    assert "do not fit into the window" in assembly.warnings[0]
+
+
+def test_a_pattern_that_is_none_is_refused():
+    with pytest.raises(ConfigError, match=r"agent\.context\.mustKeep: '\(' is no regular expression"):
+        Guard(["("])
+
+
+def test_without_patterns_nothing_is_searched():
+    one = engine()
+    assert asyncio.run(Guard([]).lost(one.view, one.view)) == ([], [])
