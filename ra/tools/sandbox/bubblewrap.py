@@ -36,7 +36,7 @@ class Bubblewrap:
         self._place = place
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
-        self._tmp = tempfile.mkdtemp(prefix="ra-tmp-")
+        self.private_tmp = tempfile.mkdtemp(prefix="ra-tmp-")
         self._held: dict[str, int] = {}
 
     @property
@@ -46,10 +46,11 @@ class Bubblewrap:
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         layout = plan(self._place, self._hidden)
         found = self._scan.look()
-        made = self._hold(layout)
+        missing = [path for path in layout.own if _is_missing(path)] if layout.writable else []
         links = [path for path in layout.own if os.path.islink(path)]
-        guard = Guard([*links, *layout.watched, *found.guarded])
-        mounts = [*self._system(layout), *self._project(layout, found, made)]
+        guard = Guard([*links, *missing, *layout.watched, *found.guarded])
+        made = self._hold(missing)
+        mounts = [*self._system(layout), *self._project(layout, found)]
         fds: tuple[int, ...] = ()
         if seccomp.supported():
             fds = (_filter_descriptor(),)
@@ -68,11 +69,13 @@ class Bubblewrap:
 
     def close(self) -> None:
         self._release(list(self._held))
-        shutil.rmtree(self._tmp, ignore_errors=True)
+        shutil.rmtree(self.private_tmp, ignore_errors=True)
 
     def _system(self, layout: Layout) -> list[str]:
         """Everything but the project: to be read, without credentials and without doors to other programs."""
-        out = ["--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/run", "--bind", self._tmp, _TMP]
+        # Root could write /proc/sys without any capability, and what core_pattern names runs outside: so read-only too.
+        out = ["--ro-bind", "/", "/", "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--tmpfs", "/run"]
+        out += ["--bind", self.private_tmp, _TMP]
         if os.path.lexists("/run/current-system"):
             out += ["--ro-bind", "/run/current-system", "/run/current-system"]  # NixOS keeps its programs there
         if os.path.isdir(_VAR_TMP) and not os.path.islink(_VAR_TMP):
@@ -82,7 +85,7 @@ class Bubblewrap:
         outer = [path for path in masked if not path.startswith(covered) and not _below(path, layout.root)]
         return out + [word for path in outer for word in _masked(path)]
 
-    def _project(self, layout: Layout, found: Findings, made: list[str]) -> list[str]:
+    def _project(self, layout: Layout, found: Findings) -> list[str]:
         root = layout.root
         linked = collapse(found.linked, root)
         writable = layout.writable and linked != [root]
@@ -95,21 +98,18 @@ class Bubblewrap:
             for path in linked:
                 out += ["--ro-bind", path, path]
             for path in (*layout.own, *sorted(found.guarded)):
-                out += _fixed(path, root, empty=path in made)
+                out += _fixed(path, root)
         sockets = [path for path in listening_sockets() if _below(path, root)]
         for path in (*sorted(found.secret), *sockets, *(p for p in layout.hidden if _below(p, root))):
             if not os.path.islink(path):
                 out += _masked(path)
         return out
 
-    def _hold(self, layout: Layout) -> list[str]:
+    def _hold(self, missing: list[str]) -> list[str]:
         """Make what is missing, so that it can be mounted over; a placeholder lives as long as a command needs it."""
         made = []
-        for path in layout.own if layout.writable else ():
-            # One that is there and empty was left by a ra that was killed, or is held for a background job.
-            if os.path.lexists(path) and not _is_placeholder(path):
-                continue
-            with contextlib.suppress(OSError):  # a project that we cannot write to the box cannot either
+        for path in missing:
+            with contextlib.suppress(OSError):  # a project that we cannot write to, the box cannot either
                 _placeholder(path)
                 self._held[path] = self._held.get(path, 0) + 1
                 made.append(path)
@@ -120,7 +120,7 @@ class Bubblewrap:
             self._held[path] = self._held.get(path, 1) - 1
             if self._held[path] <= 0:
                 del self._held[path]
-                if _is_placeholder(path):
+                if _is_empty(path):
                     os.unlink(path)
 
 
@@ -160,25 +160,32 @@ def _masked(path: str) -> list[str]:
     return ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
 
 
-def _fixed(path: str, root: str, *, empty: bool) -> list[str]:
-    """Mounts that make a path unchangeable. A placeholder file is shown as a device, which git does not add."""
+def _fixed(path: str, root: str) -> list[str]:
+    """Mounts that make a path unchangeable."""
     if os.path.islink(path):
         # A link cannot be mounted over; where it leads to can, and the guard sees to the link itself.
         target = os.path.realpath(path)
         return ["--ro-bind", target, target] if os.path.exists(target) and _below(target, root) else []
-    if not os.path.lexists(path):
-        return []
-    return ["--ro-bind", "/dev/null" if empty and os.path.isfile(path) else path, path]
+    return ["--ro-bind", path, path] if os.path.lexists(path) else []
 
 
-def _is_placeholder(path: str) -> bool:
-    try:
+def _is_missing(path: str) -> bool:
+    """Not there, or a placeholder: held for a background job, or left by a ra that was killed."""
+    return not os.path.lexists(path) or stat.S_ISSOCK(os.lstat(path).st_mode)
+
+
+def _is_empty(path: str) -> bool:
+    with contextlib.suppress(OSError):
         status = os.lstat(path)
-    except OSError:
-        return False
-    return stat.S_ISREG(status.st_mode) and status.st_size == 0
+        return status.st_size == 0 and not stat.S_ISDIR(status.st_mode)
+    return False
 
 
 def _placeholder(path: str) -> None:
-    with contextlib.suppress(FileExistsError):
+    """A socket that nobody listens on: git does not add it, search skips it, and reading it fails instead of waiting."""
+    try:
+        os.mknod(path, stat.S_IFSOCK | 0o600)
+    except FileExistsError:
+        pass
+    except OSError:  # a file system without sockets
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644))

@@ -44,6 +44,8 @@ def set_aside(path: str) -> str:
 def _look(path: str) -> _Was:
     try:
         status = os.lstat(path)
+        if stat.S_ISSOCK(status.st_mode):
+            return _Was(0, None)  # a placeholder, which stands for nothing
         if stat.S_ISLNK(status.st_mode):
             return _Was(stat.S_IFLNK, os.fsencode(os.readlink(path)))
         if stat.S_ISDIR(status.st_mode):

@@ -34,7 +34,7 @@ class LandlockBox:
         self._place = place
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
-        self._tmp = tempfile.mkdtemp(prefix="ra-tmp-")
+        self.private_tmp = tempfile.mkdtemp(prefix="ra-tmp-")
 
     @property
     def trouble(self) -> str:
@@ -48,7 +48,7 @@ class LandlockBox:
         hidden = (*layout.hidden, *_CLOSED)
         chains = Chains(
             read=[*_carved("/", hidden), layout.root],
-            write=[self._tmp, *([layout.root] if layout.writable else [])],
+            write=[self.private_tmp, *([layout.root] if layout.writable else [])],
             devices=list(_DEVICES),
         )
         launch = under_warden(argv, chains)
@@ -58,11 +58,15 @@ class LandlockBox:
             fresh = self._scan.look().guarded - before if layout.writable else frozenset()
             return notes + [set_aside(path) for path in sorted(fresh)]
 
-        env = {"TMPDIR": self._tmp, "XDG_CACHE_HOME": f"{self._tmp}/.cache", "npm_config_cache": f"{self._tmp}/.npm"}
+        env = {
+            "TMPDIR": self.private_tmp,
+            "XDG_CACHE_HOME": f"{self.private_tmp}/.cache",
+            "npm_config_cache": f"{self.private_tmp}/.npm",
+        }
         return launch._replace(finish=finish, env=env)
 
     def close(self) -> None:
-        shutil.rmtree(self._tmp, ignore_errors=True)
+        shutil.rmtree(self.private_tmp, ignore_errors=True)
 
 
 def find(place: Place, hidden: tuple[str, ...]) -> LandlockBox | None:

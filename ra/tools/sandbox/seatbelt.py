@@ -41,7 +41,7 @@ class Seatbelt:
         self._place = place
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
-        self._tmp = os.path.realpath(tempfile.mkdtemp(prefix="ra-tmp-"))
+        self.private_tmp = os.path.realpath(tempfile.mkdtemp(prefix="ra-tmp-"))
 
     @property
     def trouble(self) -> str:
@@ -51,17 +51,19 @@ class Seatbelt:
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         found = self._scan.look()
         text = profile(
-            plan(self._place, self._hidden), self._tmp, self._place.instructions, tuple(sorted(found.secret))
+            plan(self._place, self._hidden), self.private_tmp, self._place.instructions, tuple(sorted(found.secret))
         )
         launch = under_warden([_PROGRAM, "-p", text, *argv])
 
         def finish() -> list[str]:
             return [set_aside(path) for path in sorted(self._scan.look().guarded - found.guarded)]
 
-        return launch._replace(finish=finish, env={"TMPDIR": self._tmp, "XDG_CACHE_HOME": f"{self._tmp}/.cache"})
+        return launch._replace(
+            finish=finish, env={"TMPDIR": self.private_tmp, "XDG_CACHE_HOME": f"{self.private_tmp}/.cache"}
+        )
 
     def close(self) -> None:
-        shutil.rmtree(self._tmp, ignore_errors=True)
+        shutil.rmtree(self.private_tmp, ignore_errors=True)
 
 
 def find(place: Place, hidden: tuple[str, ...]) -> Seatbelt | None:

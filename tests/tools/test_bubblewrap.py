@@ -1,0 +1,207 @@
+import os
+import shutil
+import stat
+import subprocess
+import time
+
+import pytest
+
+from ra.tools.process import Launch
+from ra.tools.sandbox import bubblewrap
+from ra.tools.sandbox.guard import SET_ASIDE
+from tests.tools.escapes import ALL
+from tests.tools.world import World, people, world
+
+pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+
+
+def box_in(made: World) -> bubblewrap.Bubblewrap:
+    box = bubblewrap.find(made.place(), (str(made.data),))
+    assert box
+    if made.uid != os.getuid():
+        os.chown(box.private_tmp, made.uid, made.uid)
+    return box
+
+
+class NoBox:
+    name, limits, trouble = "none", (), ""
+
+    def launch(self, argv: list[str], cwd: str) -> Launch:
+        return Launch(["env", "-C", cwd, *argv])
+
+    def close(self) -> None: ...
+
+
+@pytest.mark.parametrize("uid", people())
+def test_no_escape_succeeds(uid: int) -> None:
+    assert len(ALL) >= 60
+    harm = {}
+    with world(uid) as made:
+        box = box_in(made)
+        for name, command in ALL.items():
+            output = made.run(box, made.filled(command))
+            if found := made.harm(output):
+                harm[name] = (found, output)
+                break
+        box.close()
+    assert harm == {}
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a file outside", "ssh key", "tcp through bash", "udp through bash", "unix socket in the project", "a hook", "instructions that are there",
+     "environment of another process", "a signal to another process", "a hard link that lies in the project"],
+)  # fmt: skip
+def test_the_attempts_would_succeed_without_a_box(name: str) -> None:
+    with world(people()[-1]) as made:
+        output = made.run(NoBox(), made.filled(ALL[name]))
+        assert made.harm(output)
+
+
+def test_ordinary_work_goes_on_in_the_box() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        command = (
+            "set -e; echo .env > .gitignore; echo x > new.txt; mkdir -p src/deep; echo y > src/deep/a; mv new.txt src/; rm src/deep/a; "
+            "git add -A; git commit -qm first; git checkout -q -b branch; git log --oneline | wc -l; "
+            "echo z > /tmp/note; cat /tmp/note; " + made.filled("{python} -c 'print(6 * 7)'")
+        )
+        assert made.run(box, command).split() == ["1", "z", "42"]
+        assert made.run(box, "cat /tmp/note").strip() == "z"
+        tracked = subprocess.run(
+            ["git", "-c", "safe.directory=*", "-C", made.project, "ls-files"], capture_output=True, text=True
+        )
+        assert "CLAUDE.md" not in tracked.stdout.replace("sub/CLAUDE.md", "")
+        assert ".cursorrules" not in tracked.stdout
+        box.close()
+
+
+def test_a_program_in_the_box_can_serve_itself() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        code = (
+            "import socket, threading; s = socket.create_server(('127.0.0.1', 0)); "
+            "threading.Thread(target=lambda: s.accept()[0].send(b'hi')).start(); "
+            "print(socket.create_connection(s.getsockname()).recv(9).decode())"
+        )
+        assert made.run(box, f'{made.filled("{python}")} -c "{code}"').strip() == "hi"
+        box.close()
+
+
+def test_nothing_is_left_behind() -> None:
+    with world(people()[-1]) as made:
+        before = sorted(path.name for path in made.project.iterdir())
+        box = box_in(made)
+        made.run(box, "true")
+        box.close()
+        assert sorted(path.name for path in made.project.iterdir()) == before
+        assert not os.path.exists(box.private_tmp)
+
+
+def test_placeholders_of_a_killed_ra_are_taken_away() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        os.mknod(made.project / ".ra", stat.S_IFSOCK | 0o600)
+        made.run(box, "true")
+        assert not (made.project / ".ra").exists()
+        box.close()
+
+
+def test_an_empty_file_of_the_user_stays() -> None:
+    with world(people()[-1]) as made:
+        (made.project / "CLAUDE.md").touch()
+        box = box_in(made)
+        made.run(box, "echo obey > CLAUDE.md")
+        assert (made.project / "CLAUDE.md").read_bytes() == b""
+        box.close()
+
+
+def test_a_placeholder_that_is_taken_away_meanwhile_protects_nevertheless() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        launch = box.launch(["bash", "-c", "sleep 0.3; echo obey > CLAUDE.md; echo tried"], str(made.project))
+        running = subprocess.Popen(launch.argv, pass_fds=launch.fds, stdout=subprocess.PIPE, **made.person())  # type: ignore[call-overload]
+        time.sleep(0.1)
+        (made.project / "CLAUDE.md").unlink()
+        assert running.communicate()[0] == b"tried\n"
+        launch.finish()
+        assert not (made.project / "CLAUDE.md").exists()
+        box.close()
+
+
+def test_a_protected_name_made_in_a_subfolder_is_set_aside() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        launch = box.launch(["bash", "-c", "mkdir -p deep/er; echo obey > deep/er/AGENTS.md"], str(made.project))
+        subprocess.run(launch.argv, pass_fds=launch.fds, **made.person())  # type: ignore[call-overload]
+        (note,) = launch.finish()
+        assert "protected name" in note
+        assert (made.project / f"deep/er/AGENTS.md{SET_ASIDE}").read_text() == "obey\n"
+        assert not (made.project / "deep/er/AGENTS.md").exists()
+        box.close()
+
+
+def test_a_linked_folder_of_ra_is_put_back() -> None:
+    with world(people()[-1]) as made:
+        (made.project / "state").mkdir()
+        (made.project / ".ra").symlink_to("state")
+        os.chown(made.project / "state", made.uid, made.uid)
+        box = box_in(made)
+        made.run(box, "rm -f .ra; mkdir .ra; echo x > .ra/x; echo x > state/x")
+        assert os.readlink(made.project / ".ra") == "state"
+        assert list((made.project / "state").iterdir()) == []
+        box.close()
+
+
+def test_instructions_that_are_a_link_keep_their_target() -> None:
+    with world(people()[-1]) as made:
+        (made.project / "CLAUDE.md").symlink_to("AGENTS.md")
+        box = box_in(made)
+        made.run(box, "echo obey > CLAUDE.md; rm CLAUDE.md; echo obey > CLAUDE.md")
+        assert os.readlink(made.project / "CLAUDE.md") == "AGENTS.md"
+        assert (made.project / "AGENTS.md").read_text() == "rules\n"
+        box.close()
+
+
+def test_without_a_repository_none_can_be_planted() -> None:
+    with world(people()[-1]) as made:
+        shutil.rmtree(made.project / ".git")
+        box = box_in(made)
+        made.run(box, "git init .; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit")
+        assert not os.path.lexists(made.project / ".git")
+        box.close()
+
+
+def test_many_hard_links_make_their_folder_read_only() -> None:
+    with world(people()[-1]) as made:
+        (made.project / "deps").mkdir()
+        for number in range(200):
+            (made.outside / "linked.txt").touch()
+            os.link(made.outside / "linked.txt", made.project / f"deps/{number}")
+        box = box_in(made)
+        made.run(box, "for f in deps/*; do echo x > $f; done; echo x > deps/new; echo fine > other.txt")
+        assert (made.outside / "linked.txt").read_text() == "untouched"
+        assert (made.project / "other.txt").read_text() == "fine\n"
+        box.close()
+
+
+def test_a_home_directory_is_not_writable_as_a_project() -> None:
+    with world(people()[-1]) as made:
+        place = made.place()
+        place = type(place)(str(made.home), str(made.home), str(made.home))
+        box = bubblewrap.find(place, ())
+        assert box
+        launch = box.launch(["bash", "-c", "echo x > .bashrc"], str(made.home))
+        subprocess.run(launch.argv, pass_fds=launch.fds, capture_output=True, **made.person())  # type: ignore[call-overload]
+        launch.finish()
+        assert not (made.home / ".bashrc").exists()
+        box.close()
+
+
+@pytest.mark.parametrize("uid", people())
+def test_the_box_has_no_capabilities(uid: int) -> None:
+    with world(uid) as made:
+        box = box_in(made)
+        lines = made.run(box, "grep Cap /proc/self/status").split()
+        assert lines[1::2] == ["0" * 16] * 5
+        box.close()

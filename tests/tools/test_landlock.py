@@ -1,0 +1,84 @@
+import os
+import shutil
+import subprocess
+
+import pytest
+
+from ra.tools.sandbox import landlock_box, seccomp
+from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, abi
+from tests.tools.escapes import ALL
+from tests.tools.world import NOBODY, World, people, world
+
+pytestmark = pytest.mark.skipif(abi() < FIRST_SAFE_ABI or not seccomp.supported(), reason="no Landlock here")
+
+BEYOND_IT = {"secrets of the project"} | {name for name in ALL if "hard link" in name}
+"""What it cannot stop: listed in its limits, and asked for or refused instead."""
+
+
+def box_in(made: World) -> landlock_box.LandlockBox:
+    (made.project / "linked.txt").unlink(missing_ok=True)
+    box = landlock_box.find(made.place(), (str(made.data),))
+    assert box
+    if made.uid != os.getuid():
+        os.chown(box.private_tmp, made.uid, made.uid)
+    return box
+
+
+def reachable(uid: int) -> bool:
+    """An ordinary user may not reach the interpreter of root."""
+    import sys
+
+    python = getattr(sys, "_base_executable", sys.executable)
+    return (
+        uid == os.getuid() or subprocess.run([python, "-c", ""], user=NOBODY, group=NOBODY, check=False).returncode == 0
+    )
+
+
+@pytest.mark.parametrize("uid", people())
+def test_what_it_can_stop_it_stops(uid: int) -> None:
+    try:
+        if not reachable(uid):
+            pytest.skip("the interpreter is not reachable for an ordinary user")
+    except PermissionError:
+        pytest.skip("the interpreter is not reachable for an ordinary user")
+    harm = {}
+    with world(uid) as made:
+        box = box_in(made)
+        for name, command in ALL.items():
+            if name in BEYOND_IT:
+                continue
+            output = made.run(box, made.filled(command))
+            if found := made.harm(output):
+                harm[name] = (found, output)
+                break
+        box.close()
+    assert harm == {}
+
+
+def test_a_project_with_hard_links_is_trouble() -> None:
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        assert box.trouble == ""
+        os.link(made.outside / "linked.txt", made.project / "again.txt")
+        assert "again.txt has another hard link" in box.trouble
+        box.close()
+
+
+def test_ordinary_work_goes_on() -> None:
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        command = (
+            "set -e; echo x > new.txt; mkdir -p src; mv new.txt src/; git add src; git commit -qm first; "
+            "git log --oneline | wc -l; echo z > $TMPDIR/note; cat $TMPDIR/note; "
+        )
+        assert made.run(box, command + made.filled("{python} -c 'print(6 * 7)'")).split() == ["1", "z", "42"]
+        box.close()
+
+
+def test_the_limits_are_told() -> None:
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        assert any("hard-linked" in limit for limit in box.limits)
+        assert any("put back" in limit for limit in box.limits)
+        box.close()
+        assert not shutil.os.path.exists(box.private_tmp)
