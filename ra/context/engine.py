@@ -37,6 +37,7 @@ OVERFLOW = "overflow"  # or for the provider
 GUESS = 0.75  # of a request that was refused by a server that named no limit
 CREDIBLE_BILL = 0.9  # of the last one, while nothing was rewritten
 CREDIBLE_RATE = 6.0  # no model counts more of its tokens for one of o200k_base
+INDEXED = 8  # tokens of conversation for one of its index, about; it is written only when it is wanted
 LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 
 
@@ -91,7 +92,8 @@ class Engine:
         self.digest = Digest(estimator)
         summarizer = summarize and Summarizer(
             summarize,
-            info=summary_info or info,
+            model=settings.model,
+            info=summary_info or (ModelInfo(settings.model) if settings.model else info),
             estimator=estimator,
             digest=self.digest,
             prompt=settings.prompt,
@@ -125,7 +127,8 @@ class Engine:
         match fact:
             case Spent(purpose="turn", usage=usage) if usage.total_input >= self._least_bill():
                 units = self.view.units
-                answered = bool(units) and units[-1].item.message.role == "assistant"
+                last = units[-1] if units else None
+                answered = bool(last and last.item.message.role == "assistant" and (last.open or not last.results))
                 self._billed = (len(units) - answered, usage.total_input)
             case Checkpointed(after=after) if after:
                 self._billed = (len(self.view.units), after)
@@ -221,7 +224,7 @@ class Engine:
 
     def _may_pay(self) -> bool:
         """Could a cut be worth its price? Not while all there is would stay: then nothing is counted for it either."""
-        return bool(self._economy and self._billed and self._billed[1] > sum(self._economy.sizes(self.window.limit)))
+        return bool(self._economy and self._billed and self._billed[1] > self._economy.sizes(self.window.limit)[0])
 
     def _priced(self, total: int) -> str:
         """Why `auto` cuts before the threshold is reached, or nothing."""
@@ -231,7 +234,9 @@ class Engine:
             return ""
         start = self.view.tokens() - self.view.tokens_since(self.view.units.index(zone[0]))
         cut = sum(map(self.view.unit_tokens, zone))
-        before, inside, stand_in = (math.ceil(size * space.rate) for size in (start, cut, space.index))
+        old = sum(self.view.unit_tokens(unit) for unit in zone if unit.kind == "marker")
+        index = min(space.index, old + (cut - old) // INDEXED)
+        before, inside, stand_in = (math.ceil(size * space.rate) for size in (start, cut, index))
         return self._economy.wants(before=before, zone=inside, behind=total - before - inside, stand_in=stand_in)
 
     def room(self, total: int, refit: int | None = None, *, eager: bool = False) -> Room:

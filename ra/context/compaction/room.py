@@ -58,11 +58,12 @@ def room(
     recent, index = cut or (int(window * settings.recent), int(MOST * rate))
     if cut:
         steps = [unit for unit in view.units if unit.kind == "said"][-STEPS:]
-        recent = max(recent, min(LARGEST_STEPS * recent, int(sum(map(view.unit_tokens, steps)) * rate)))
+        working = min(int(sum(map(view.unit_tokens, steps)) * rate), LARGEST_STEPS * recent)
+        recent, index = max(recent, min(working, int(window * settings.recent))), max(index, int(MOST * rate))
     if eager:
         goal, recent = min(goal, total // 2), min(recent, int(total * settings.recent))
     # What is left beside the system part and the prompts bounds all that a small window can hold.
-    free = max(0, int(goal / rate) - view.fixed_tokens() - sum(map(view.unit_tokens, view.prompts())))
+    free = max(0, int(goal / rate) - view.fixed_tokens() - sum(map(view.unit_tokens, view.pinned())))
     return Room(
         must=total > most,
         most=int(most / rate),
