@@ -7,14 +7,23 @@ from html import unescape
 from ra.core.errors import RaError
 from ra.core.value import Value
 
-MAX_HTML = 1_000_000  # what is turned into Markdown: a second of work
+MAX_HTML = 300_000  # characters that are turned into Markdown: about a second of work
+CUT = "\n[… cut here: the page goes on]"
+MAX_DEPTH = 200  # of nested tags: the converter's time grows with the square of it
 
 _TEXTS = ("", "application/json", "application/xml", "application/javascript", "application/yaml")
-_NOISE = re.compile(r"<(script|style|noscript|template|svg|head)\b.*?(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL)
-_TITLE = re.compile(r"<title[^>]*>(.*?)</title", re.IGNORECASE | re.DOTALL)
-_META = re.compile(rb"""<meta[^>]{0,200}charset=["']?([\w-]+)""", re.IGNORECASE)
-_TAG = re.compile(r"<[^>]*>")
 _CODECS = re.compile(r"(utf|iso8859|latin|ascii|cp\d|windows|gb|big5|shift|euc|koi8|mac)")
+
+# Each of these looks at a character at most a few times, whatever the page: no `.*` that can start anew everywhere.
+_NOISE = re.compile(
+    r"<!--.*?(?:-->|\Z)|<(script|style|noscript|template|svg|head)\b.*?(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL
+)
+_TITLE = re.compile(r"<title[^<>]*>([^<]*)", re.IGNORECASE)
+_META = re.compile(rb"""<meta[^<>]{0,200}charset=["']?([\w-]+)""", re.IGNORECASE)
+_OPENED = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
+_BLOCK = re.compile(r"</?(?:p|div|br|li|tr|h\d|ul|ol|table|section|article|pre|dt|dd)\b[^<>]*>", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 
 
 class FetchFailed(RaError):
@@ -64,15 +73,26 @@ def _codec(page: Page) -> str:
 
 
 def html_to_markdown(html: str) -> str:
-    title = _TITLE.search(html[:200_000])
-    body = _NOISE.sub(" ", html)[:MAX_HTML]
-    from markdownify import markdownify  # 90 ms, and only a page needs it
+    """Markdown; where tags are nested absurdly deep, the words alone."""
+    title = _TITLE.search(html[:100_000])
+    whole = _NOISE.sub(" ", html)
+    body = whole[:MAX_HTML]
+    if _depth(body) > MAX_DEPTH:
+        text = unescape(_TAG.sub("", _BLOCK.sub("\n", body)))
+    else:
+        from markdownify import markdownify  # 90 ms, and only a page needs it
 
-    try:
         text = str(markdownify(body, heading_style="ATX", strip=["img"]))
-    except RecursionError:  # tags nested thousands deep: the words are what counts
-        text = unescape(_TAG.sub(" ", body))
-    text = re.sub(r"[ \t]+\n", "\n", text)
-    text = re.sub(r"\n{3,}", "\n\n", text).strip()
+    text = "\n".join(line.rstrip() for line in text.split("\n"))
+    text = re.sub(r"\n{3,}", "\n\n", text).strip() + (CUT if len(whole) > MAX_HTML else "")
     heading = unescape(title[1]).strip() if title else ""
     return f"# {heading}\n\n{text}" if heading and not text.startswith("# ") else text
+
+
+def _depth(html: str) -> int:
+    depth = deepest = 0
+    for closing, name in _OPENED.findall(html):
+        if name.lower() not in _VOID:
+            depth = max(depth - 1, 0) if closing else depth + 1
+            deepest = max(deepest, depth)
+    return deepest
