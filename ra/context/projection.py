@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Sequence
-from xml.sax.saxutils import quoteattr
 
 import msgspec
 
@@ -55,7 +54,7 @@ def notice(section: Section) -> Message:
 def entry(live: Entry) -> str:
     """An entry in its frame. Whatever its text holds, it cannot end the frame or open another."""
     attributes = {"id": live.id, "name": live.name, **{f"data-{key}": live.attrs[key] for key in sorted(live.attrs)}}
-    written = "".join(f" {_attribute(key)}={quoteattr(value)}" for key, value in attributes.items() if value)
+    written = "".join(f' {_attribute(key)}="{_quoted(value)}"' for key, value in attributes.items() if value)
     return f"<entry{written}>\n{_ENTRY_TAG.sub('&lt;', live.content)}\n</entry>"
 
 
@@ -198,3 +197,9 @@ def _most(part: Content, estimator: Estimator) -> int:
 
 def _attribute(key: str) -> str:
     return re.sub(r"[^\w.-]", "_", key)
+
+
+def _quoted(value: str) -> str:
+    """Text for the inside of an attribute: one line, without what could end it."""
+    escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
+    return " ".join(escaped.splitlines())

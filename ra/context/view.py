@@ -169,6 +169,13 @@ class View:
         newest = next((unit for unit in reversed(self.units) if unit.is_prompt), None)
         return tuple(unit for unit in (first, newest if newest is not first else None) if unit)
 
+    def pinned(self) -> tuple[Unit, ...]:
+        """Units that no compaction hides: the prompts, and the newest context of each name that came with the last."""
+        prompts = self.prompts()
+        newest = max((unit.place for unit in prompts), default=(0, 0))
+        notices = {unit.section.name: unit for unit in self.units if unit.section and unit.place > newest}
+        return (*prompts, *notices.values())
+
     def open_calls(self) -> tuple[ToolCall, ...]:
         """Calls that have no result, oldest first."""
         waiting = [unit for unit in self.units if unit.open] if self._open else []

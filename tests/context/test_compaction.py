@@ -5,8 +5,9 @@ import pytest
 from ra.context.cacheplan import parts
 from ra.context.compaction.zones import split
 from ra.context.recall import recall, written
-from ra.core.facts import Checkpointed, Edited, EntrySet
+from ra.core.facts import Checkpointed, Edited, EntrySet, Noticed
 from ra.core.messages import say
+from ra.core.model import Section
 from tests.context.sessions import (
     PROMPT,
     Recorded,
@@ -132,3 +133,16 @@ def test_ten_planted_facts_are_visible_or_recallable_at_the_end(strategy):
     for fact in planted.values():
         (place,) = [event.at for event in log.written if fact in written(event.fact)]
         assert fact in visible or fact in recall(f"#{place}", Recorded(log))
+
+
+def test_the_context_of_the_current_prompt_stays_with_it():
+    """The environment of the run is not lost in its own tool loop; that of an earlier run goes."""
+    one = engine(4000, strategy="digest")
+    log = started(one)
+    log.record(Noticed(Section("env", "volatile", "branch: old")))
+    list(run(one, log, 5))
+    log.say(say("user", "Go on."))
+    log.record(Noticed(Section("env", "volatile", "branch: new")))
+    *_, last = run(one, log, 60)
+    assert "branch: new" in text_of(last)
+    assert "branch: old" not in text_of(last)

@@ -33,7 +33,6 @@ from tests.context.sessions import (
     text_of,
 )
 
-
 COUNT = Estimator()
 
 
@@ -415,8 +414,8 @@ def test_auto_cuts_when_its_economy_says_so():
     facts = log.facts(Checkpointed)
     assert facts
     assert {(fact.strategy, fact.reason) for fact in facts} == {("digest", "rent paid")}
-    assert all(fact.after < 2500 for fact in facts)
-    assert all(sizes["stand_in"] == 500 for sizes in economy.asked)
+    assert all(fact.after < fact.before * 0.6 for fact in facts)
+    assert all(sizes["before"] < 200 for sizes in economy.asked)
 
 
 def test_notices_at_the_tail_belong_to_what_is_recent():

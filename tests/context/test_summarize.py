@@ -67,7 +67,7 @@ def test_the_model_at_work_is_asked_at_the_end_of_the_request_it_has_in_its_cach
 
 def test_another_model_gets_the_bare_text_in_pieces_that_fit_its_window():
     call, asked = summaries(ANSWER)
-    one, _ = filled(summarize=call, summary_info=OTHER)
+    one, _ = filled(summarize=call, summary_info=OTHER, model="small-1")
     assembly = assemble(one)
     assert len(asked) > 1
     assert all(Estimator().request(request) + request.max_output <= 4000 for request in asked)

@@ -1,7 +1,6 @@
 """Did a compaction lose what must be kept? String-checked after each one; what was lost is put back word for word."""
 
 import asyncio
-import json
 import re
 import sys
 from collections.abc import Iterable, Sequence
@@ -78,15 +77,14 @@ async def _matches(pattern: str, texts: Sequence[str]) -> list[list[str]] | None
     )
     try:
         async with asyncio.timeout(TIMEOUT_S):
-            written, _ = await child.communicate(json.dumps([pattern, texts]).encode())
+            written, _ = await child.communicate(encode([pattern, texts]))
     except TimeoutError:
         return None
     finally:
         if child.returncode is None:
             child.kill()
             await child.wait()
-    matches: list[list[str]] = json.loads(written)
-    return matches
+    return msgspec.json.decode(written, type=list[list[str]])
 
 
 def _text(message: Message) -> str:

@@ -18,7 +18,7 @@ from ra.context.window import input_budget
 from ra.core.errors import BadStream, ProviderError
 from ra.core.facts import Checkpointed, Fact, Spent
 from ra.core.messages import Text, ToolCall, ToolResult, say
-from ra.core.model import Effort, Marks, ModelInfo, Reply, Request, Section, Usage
+from ra.core.model import ModelInfo, Reply, Request, Section, Usage
 from ra.core.value import encode
 
 TIMEOUT_S = 120
@@ -41,10 +41,21 @@ Price = Callable[[str, Usage], Decimal | None]
 
 
 class Summarizer:
+    """Asks the model that is named, or else the one that is at work; `info` describes whichever it is."""
+
     def __init__(
-        self, call: Call, *, info: ModelInfo, estimator: Estimator, digest: Digest, prompt: str | None, price: Price
+        self,
+        call: Call,
+        *,
+        model: str | None,
+        info: ModelInfo,
+        estimator: Estimator,
+        digest: Digest,
+        prompt: str | None,
+        price: Price,
     ) -> None:
         self._call = call
+        self._model = model
         self._info = info
         self._estimator = estimator
         self._digest = digest
@@ -60,6 +71,7 @@ class Summarizer:
         `index` those of the index.
         """
         facts: list[Fact] = []
+        model = self._model or sent.model
         fault = "it answered with nothing"
         try:
             async with asyncio.timeout(TIMEOUT_S):
@@ -67,12 +79,12 @@ class Summarizer:
         except ProviderError as error:
             answer, fault = "", str(error)
             if isinstance(error, BadStream) and error.usage != Usage():
-                facts.append(self._spent(error.usage))
+                facts.append(self._spent(model, error.usage))
         except TimeoutError:
             answer, fault = "", f"it took longer than {TIMEOUT_S} s"
         if not answer.strip():
             digest = self._digest.compact(view, zones, index)
-            warning = f"The summary by {self._info.id} failed ({fault}); an index of what happened stands in for it."
+            warning = f"The summary by {model} failed ({fault}); an index of what happened stands in for it."
             return [*facts, *([digest] if digest else [])], warning
         hole = gap(view, zones.compactable)
         summary = self._write(view, zones.compactable, answer, cap)
@@ -98,12 +110,12 @@ class Summarizer:
         room = self._estimator.plain(input_budget(window, output)) - self._estimator.text(ask) - cap - 200
         answer = ""
         for piece in _pieces([transcript(unit) for unit in zones.compactable], max(200, room), self._estimator):
-            answer = await self._answer(self._request(piece, answer, ask, output), facts)
+            answer = await self._answer(self._request(self._model or sent.model, piece, answer, ask, output), facts)
         return answer
 
     async def _answer(self, request: Request, facts: list[Fact]) -> str:
         reply = await self._call(request)
-        facts.append(self._spent(reply.usage))
+        facts.append(self._spent(request.model, reply.usage))
         return reply.message.text
 
     def _shared(self, view: View, zones: Zones, sent: Request, ask: str, output: int) -> Request | None:
@@ -114,19 +126,19 @@ class Summarizer:
         whole = self._estimator.request(sent) + self._estimator.scaled(self._estimator.text(ask) + 8)
         hidden = sum(map(view.unit_tokens, zones.compactable))
         left = (self._info.window or UNKNOWN_WINDOW) - whole
-        if self._info.id != sent.model or left < output // 2 or whole * READ_PRICE >= hidden:
+        if self._model not in (None, sent.model) or left < output // 2 or whole * READ_PRICE >= hidden:
             return None
         return msgspec.structs.replace(sent, messages=(*sent.messages, say("user", ask)), max_output=min(output, left))
 
-    def _request(self, piece: str, before: str, ask: str, output: int) -> Request:
+    def _request(self, model: str, piece: str, before: str, ask: str, output: int) -> Request:
         told = f"<so_far>\n{before}\n</so_far>\n\n" if before else ""
         system = Section("system", "pinned", "You sum up conversations exactly and briefly.")
         message = say("user", f"{told}<conversation>\n{piece}\n</conversation>\n\n{ask}")
-        return Request(self._info.id, (system,), (message,), effort=Effort(), max_output=output, marks=Marks())
+        return Request(model, (system,), (message,), max_output=output)
 
-    def _spent(self, usage: Usage) -> Spent:
-        dollars = self._price(self._info.id, usage)
-        return Spent(self._info.id, usage, "" if dollars is None else str(dollars), purpose="summary")
+    def _spent(self, model: str, usage: Usage) -> Spent:
+        dollars = self._price(model, usage)
+        return Spent(model, usage, "" if dollars is None else str(dollars), purpose="summary")
 
     # --- writing ---
 

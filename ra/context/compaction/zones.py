@@ -12,7 +12,8 @@ from ra.core.facts import Clip
 class Zones(msgspec.Struct, frozen=True):
     """The conversation in two of its three zones, oldest first; all that is in neither is pinned.
 
-    Pinned are the first prompt, the newest prompt (it is what the model works on), entries and a handover.
+    Pinned are the first prompt, the newest prompt with the context that came with it (the model works on that),
+    entries and a handover.
     """
 
     compactable: tuple[Unit, ...]
@@ -37,9 +38,9 @@ def everything(view: View) -> Zones:
 
 
 def _hideable(view: View, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    asked = {unit.place for unit in view.prompts()}
+    pinned = {unit.place for unit in view.pinned()}
     kinds = ("said", "notice", "marker")
-    return tuple(unit for unit in units if unit.kind in kinds and unit.place not in asked and not unit.open)
+    return tuple(unit for unit in units if unit.kind in kinds and unit.place not in pinned and not unit.open)
 
 
 class Gap(msgspec.Struct, frozen=True):
