@@ -17,6 +17,8 @@ RUNNERS = _names(
 )
 """Programs whose arguments are a command."""
 
+SHELLS = _names("ash bash csh dash fish ksh rbash sh tcsh zsh")
+
 TAKES_SCRIPTS = _names("eval parallel ssh trap watch")
 """Those that join their arguments to one script."""
 

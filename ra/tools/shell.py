@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from ra.core.value import Value
-from ra.tools.programs import RUNNERS, TAKES_SCRIPTS, must_spell
+from ra.tools.programs import RUNNERS, SHELLS, TAKES_SCRIPTS, must_spell
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -16,7 +16,7 @@ MAX_CHARACTERS = 20_000
 MAX_DEPTH = 5
 
 _PLAIN = {"program", "list", "pipeline", "subshell", "redirected_statement", "command"}
-_TOKENS = {"&&", "||", "|", "|&", ";", "&", "(", ")", "\n", ";;"}
+_TOKENS = {"&&", "||", "|", "|&", ";", "&", "(", ")", "\n"}
 _STATIC = {"word", "number", "raw_string", "string", "string_content", "concatenation", "command_name"}
 _ODD = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _SUBSTITUTIONS = (
@@ -72,6 +72,9 @@ def _parse(command: str, depth: int) -> Script:
         reasons.append("the command can be read in two ways")
     for part in tuple(parts):
         parts.extend(_inner(part, depth, reasons))
+    if any(_reads_commands(part) for part in parts):
+        reasons.append("a shell reads its commands from somewhere else")
+        parts.extend(found for part in tuple(parts) for found in _rough_parts(" ".join(part.words[1:])))
     return Script(tuple(dict.fromkeys(parts)), reasons[0] if reasons else "", root.has_error)
 
 
@@ -207,6 +210,12 @@ def _rough_parts(text: str) -> tuple[Part, ...]:
         if words:
             parts.append(Part(tuple(words), piece.strip(), must_spell(tuple(words)), True))
     return tuple(parts)
+
+
+def _reads_commands(part: Part) -> bool:
+    """`… | sh`: whatever the other commands say may be run."""
+    name = part.words[0].rsplit("/", 1)[-1] if part.words else ""
+    return name in SHELLS and all(word.startswith("-") and "c" not in word for word in part.words[1:])
 
 
 def _inner(part: Part, depth: int, reasons: list[str]) -> Iterator[Part]:

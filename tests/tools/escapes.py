@@ -3,6 +3,9 @@
 An attempt that succeeds must do no lasting harm to the machine that tests it.
 """
 
+# A table is read by the line.
+# ruff: noqa: E501
+
 NETWORK = {
     "tcp through bash": "exec 3<>/dev/tcp/127.0.0.1/{port}; echo hi >&3",
     "udp through bash": "echo hi > /dev/udp/127.0.0.1/{port}",

@@ -5,7 +5,7 @@ import os
 import re
 import subprocess
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Annotated, NamedTuple
 
 import msgspec
@@ -57,7 +57,7 @@ def grep_tool(place: Place, readable: Callable[[str], bool], *, timeout_s: float
 
 def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline: float) -> str:
     try:
-        regex = re.compile(args.pattern, re.IGNORECASE if args.ignore_case else 0)
+        re.compile(args.pattern)
     except (re.error, OverflowError, RecursionError) as error:
         raise Mistake(
             f"The pattern is no regular expression: {error}. Escape signs that are meant as they are."
@@ -65,7 +65,7 @@ def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline
     start, only = (target, "") if os.path.isdir(target) else os.path.split(target)
     lines = search_with_ripgrep(args, start, only, deadline) if ripgrep() else None
     if lines is None:  # no ripgrep, or an expression that it does not know (look-around, back-references)
-        lines = search(regex, args, start, only, deadline)
+        lines = search(args, start, only, deadline)
     prefix = "" if args.path in (".", "./", "") else (args.path if not only else os.path.dirname(args.path))
     may = {path: readable(os.path.join(start, path)) for path in {line.path for line in lines}} if not only else {}
     shown_lines = [line for line in lines if may.get(line.path, True)]
@@ -104,20 +104,31 @@ def _cut(text: str) -> str:
 # Our own search
 
 
-def search(regex: re.Pattern[str], args: GrepArgs, start: str, only: str, deadline: float) -> list[Line]:
-    wanted = _name_filter(args.glob)
-    paths: Iterable[str] = [only] if only else filter(wanted, walk(start, deadline=deadline))
+def search(args: GrepArgs, start: str, only: str, deadline: float) -> list[Line]:
+    # Like re, but it can be stopped: (a+)+$ over one long line would hold up everything for ever.
+    import regex  # type: ignore[import-untyped]
+
+    paths: Iterable[str] = [only] if only else filter(_name_filter(args.glob), walk(start, deadline=deadline))
+    flags = regex.IGNORECASE if args.ignore_case else 0
+    line = regex.compile(args.pattern, flags)
     # One search over the whole text rules most files out. Look-around could see the next line there, so not then.
-    whole = None if re.search(r"\(\?|\\[AZzB]", args.pattern) else re.compile(args.pattern, regex.flags | re.MULTILINE)
+    whole = None if re.search(r"\(\?|\\[AZzB]", args.pattern) else regex.compile(args.pattern, flags | regex.MULTILINE)
     lines: list[Line] = []
     for path in paths:
         if time.monotonic() > deadline or len(lines) > MAX_LINES * 20:
             break
         text = _text_of(os.path.join(start, path))
-        if text is None or (whole and not whole.search(text)):
-            continue
-        lines += _matching(path, text, regex, args.context)
+        try:
+            if text is None or (whole and not whole.search(text, timeout=_left(deadline), concurrent=True)):
+                continue
+            lines += _matching(path, text, lambda row: bool(line.search(row, timeout=_left(deadline))), args.context)
+        except TimeoutError as error:
+            raise Mistake(f"The pattern takes too long in {shown(path)}; write a simpler one.") from error
     return lines
+
+
+def _left(deadline: float) -> float:
+    return max(0.01, deadline - time.monotonic())
 
 
 def _name_filter(glob: str) -> Callable[[str], bool]:
@@ -142,14 +153,13 @@ def _text_of(path: str) -> str | None:
     return None if b"\0" in data else data.decode("utf-8", "replace").removeprefix("\ufeff")
 
 
-def _matching(path: str, text: str, regex: re.Pattern[str], context: int) -> Iterator[Line]:
+def _matching(path: str, text: str, hit: Callable[[str], bool], context: int) -> list[Line]:
     rows = text.split("\n")
     if rows and not rows[-1]:
         rows.pop()
-    hits = {number for number, row in enumerate(rows) if regex.search(row.removesuffix("\r"))}
+    hits = {number for number, row in enumerate(rows) if hit(row.removesuffix("\r"))}
     around = {n for hit in hits for n in range(hit - context, hit + context + 1) if 0 <= n < len(rows)}
-    for number in sorted(around):
-        yield Line(path, number + 1, number in hits, rows[number].removesuffix("\r"))
+    return [Line(path, number + 1, number in hits, rows[number].removesuffix("\r")) for number in sorted(around)]
 
 
 # ripgrep

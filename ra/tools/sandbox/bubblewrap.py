@@ -182,7 +182,7 @@ def _is_empty(path: str) -> bool:
 
 
 def _placeholder(path: str) -> None:
-    """A socket that nobody listens on: git does not add it, search skips it, and reading it fails instead of waiting."""
+    """A socket that nobody listens on: git does not add it, a search skips it, reading it fails at once."""
     try:
         os.mknod(path, stat.S_IFSOCK | 0o600)
     except FileExistsError:
