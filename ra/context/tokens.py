@@ -193,19 +193,18 @@ class Memory(Generic[T]):
     def __init__(self, key: Callable[[T], object], *, weight: int) -> None:
         self._key = key
         self._room = self._weight = weight
-        self._young: dict[object, tuple[T | None, int]] = {}
-        self._old: dict[object, tuple[T | None, int]] = {}
+        self._young: dict[object, tuple[T, int] | int] = {}
+        self._old: dict[object, tuple[T, int] | int] = {}
 
     def get(self, thing: T) -> int | None:
         key = self._key(thing)
         known = self._young.get(key)
-        if known is not None:
-            return known[1]
-        known = self._old.pop(key, None) if self._old else None
         if known is None:
-            return None
-        self._young[key] = known
-        return known[1]
+            known = self._old.pop(key, None) if self._old else None
+            if known is None:
+                return None
+            self._young[key] = known
+        return known if isinstance(known, int) else known[1]
 
     def put(self, thing: T, tokens: int, *, weight: int) -> int:
         weight += 64  # what an entry itself takes
@@ -213,7 +212,7 @@ class Memory(Generic[T]):
             self._old, self._young, self._room = self._young, {}, self._weight
         self._room -= weight
         # What is found by its identity is held, so that no other can take its id.
-        self._young[self._key(thing)] = (thing if self._key is id else None, tokens)
+        self._young[self._key(thing)] = (thing, tokens) if self._key is id else tokens
         return tokens
 
 

@@ -19,8 +19,11 @@ def tag_of(class_name: str) -> str:
     return _CAPITALS.sub("-", class_name).lower()
 
 
-class Value(msgspec.Struct, frozen=True, tag_field="type", tag=tag_of, omit_defaults=True):
-    """Base of all values. Two values are equal when their types and fields are."""
+class Value(msgspec.Struct, frozen=True, tag_field="type", tag=tag_of, omit_defaults=True, gc=False):
+    """Base of all values. Two values are equal when their types and fields are.
+
+    Values are trees, so the garbage collector need not look at them: 16 bytes less each, and shorter pauses.
+    """
 
 
 def encode(value: Any) -> bytes:
