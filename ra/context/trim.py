@@ -105,7 +105,7 @@ class ByGroup:
 
     def take(self, limit: int) -> Trimmed:
         total = len(self._messages)
-        if limit >= self.size:
+        if limit >= self.size or not total:
             return Trimmed(tuple(self._messages), tuple(range(total)), self.size)
         count = self._count(limit)
         newest = self._shortened(limit) if self._at_least_one and not count else self._whole(count)

@@ -1,0 +1,19 @@
+"""What all tests share: how Hypothesis searches, and an environment that no key of the developer's leaks into."""
+
+import os
+
+import pytest
+from hypothesis import settings
+
+# CI repeats itself, so that a change is judged by what it changed; on a developer's machine every run looks elsewhere.
+settings.register_profile("ci", derandomize=True, deadline=None)
+settings.register_profile("dev", deadline=None)
+settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+SECRETS = ("ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "AWS_", "AZURE_", "RA_HOME", "XDG_")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_keys_of_the_developer() -> None:
+    for name in [name for name in os.environ if name.startswith(SECRETS)]:
+        del os.environ[name]
