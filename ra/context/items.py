@@ -5,7 +5,8 @@ from typing import Literal
 
 from ra.context import projection as default
 from ra.context.tokens import Estimator
-from ra.context.view import Unit, View
+from ra.context.units import Unit
+from ra.context.view import View
 from ra.core.errors import UsageError
 from ra.core.facts import Configured, EntryRemoved, TimelineEvent
 from ra.core.messages import Message, TimestampedMessage

@@ -1,13 +1,15 @@
 """What does the model see at this place of the timeline? A fold of facts, one at a time, into the next request."""
 
 from collections.abc import Iterable
-from typing import Literal, assert_never
+from copy import copy
+from typing import assert_never
 
 import msgspec
 
 from ra.context import projection
 from ra.context.tape import Tape
 from ra.context.tokens import Estimator
+from ra.context.units import Item, Place, Unit
 from ra.core.facts import (
     Checkpointed,
     Configured,
@@ -28,51 +30,9 @@ from ra.core.facts import (
 from ra.core.messages import Message, Text, ToolCall, ToolResult, say
 from ra.core.model import TIERS, Request, Section, ToolSpec
 
-Place = tuple[int, int]
-"""A position of the timeline, and the number of a block in it: a fact may hold many messages."""
-
-
-class Item(msgspec.Struct, frozen=True):
-    """A message, and the place of its first block."""
-
-    place: Place
-    message: Message
-
-
-class Unit(msgspec.Struct, frozen=True):
-    """What is shown or hidden as one: a message, or an assistant's message with the results of all its calls."""
-
-    kind: Literal["said", "notice", "entry", "marker", "handover"]
-    item: Item
-    results: tuple[Item | None, ...] = ()  # one for each call, None while it is missing
-    section: Section | None = None  # of a notice
-    id: str = ""  # of an entry
-
-    @property
-    def place(self) -> Place:
-        return self.item.place
-
-    @property
-    def at(self) -> int:
-        return self.item.place[0]
-
-    @property
-    def items(self) -> tuple[Item, ...]:
-        """Its messages as they were recorded."""
-        return (self.item, *(item for item in self.results if item))
-
-    @property
-    def last_at(self) -> int:
-        return max(item.place[0] for item in self.items)
-
-    @property
-    def is_prompt(self) -> bool:
-        """Did the user say it? A message with a name is context."""
-        return self.kind == "said" and self.item.message.role == "user" and not self.item.message.name
-
-    @property
-    def open(self) -> bool:
-        return None in self.results
+_CONTAINERS = (
+    "entries", "units", "hidden", "_standing", "_settled", "_clips", "_short", "_open", "_tape", "_offsets",
+)  # fmt: skip
 
 
 class View:
@@ -129,13 +89,9 @@ class View:
 
     def after(self, *facts: Fact) -> "View":
         """This view as it will be when these facts are recorded."""
-        twin = View(self._estimator)
-        twin.at, twin.configured, twin.summary, twin.first = self.at, self.configured, self.summary, self.first
-        twin.entries, twin.units, twin.hidden = self.entries.copy(), self.units.copy(), self.hidden.copy()
-        twin._standing, twin._settled = self._standing.copy(), self._settled.copy()
-        twin._clips, twin._short, twin._open = self._clips.copy(), self._short.copy(), self._open.copy()
-        twin._tape, twin._offsets = self._tape.copy(), self._offsets.copy()
-        twin._sections, twin._tools = self._sections, self._tools
+        twin = copy(self)
+        for name in _CONTAINERS:
+            setattr(twin, name, getattr(self, name).copy())
         for number, fact in enumerate(facts, self.at + 1):
             twin.apply(TimelineEvent(number, 0.0, fact))
         return twin

@@ -6,7 +6,8 @@ from ra.context.compaction import names
 from ra.context.compaction.trace import Note, Trace, trace
 from ra.context.compaction.zones import Zones, gap
 from ra.context.tokens import Estimator
-from ra.context.view import Place, Unit, View
+from ra.context.units import Place, Unit
+from ra.context.view import View
 from ra.core.facts import Checkpointed
 
 MOST = 3_000  # tokens of an index

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from ra.context.projection import text_of
-from ra.context.view import Place, Unit, View
+from ra.context.units import Place, Unit
+from ra.context.view import View
 from ra.core.errors import ConfigError
 from ra.core.facts import Checkpointed, Fact
 from ra.core.messages import Message

@@ -6,7 +6,8 @@ from ra.context.compaction.truncate import truncate
 from ra.context.compaction.zones import Zones, everything, split
 from ra.context.projection import level, size
 from ra.context.tokens import Estimator
-from ra.context.view import Item, Place, Unit, View
+from ra.context.units import Item, Place, Unit
+from ra.context.view import View
 from ra.core.facts import Checkpointed, Clip
 
 FLOOR = 48  # tokens that are left of anything: both ends and a reference

@@ -70,7 +70,7 @@ def room(
         goal=int(goal / rate),
         recent=min(int(recent / rate), free // 2),
         summary=min(int(window * SUMMARY / rate), free // 2),
-        index=min(int(index / rate), free // 3),
+        index=min(int(index / rate), free // (2 if cut else 3)),
         rate=rate,
     )
 

@@ -13,7 +13,8 @@ from ra.context.compaction.trace import line
 from ra.context.compaction.truncate import marker
 from ra.context.compaction.zones import Zones, gap
 from ra.context.tokens import Estimator
-from ra.context.view import Unit, View
+from ra.context.units import Unit
+from ra.context.view import View
 from ra.context.window import input_budget
 from ra.core.errors import BadStream, ProviderError
 from ra.core.facts import Checkpointed, Fact, Spent

@@ -12,7 +12,7 @@ import msgspec
 
 from ra.context.compaction.names import identifiers, strings
 from ra.context.projection import text_of
-from ra.context.view import Unit
+from ra.context.units import Unit
 from ra.core.messages import ToolCall, ToolResult
 
 LINE = 160  # characters of one line of an index

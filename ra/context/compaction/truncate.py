@@ -1,7 +1,8 @@
 """How is room made without a model and without touching the cached prefix? Hide the fewest groups, from the back."""
 
 from ra.context.compaction.zones import Gap, Zones, gap
-from ra.context.view import Unit, View
+from ra.context.units import Unit
+from ra.context.view import View
 from ra.core.facts import Checkpointed
 
 MARKER = 80  # tokens of the marker, at most

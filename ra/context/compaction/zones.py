@@ -5,7 +5,8 @@ from collections.abc import Collection, Iterable, Sequence
 
 import msgspec
 
-from ra.context.view import Place, Unit, View
+from ra.context.units import Place, Unit
+from ra.context.view import View
 from ra.core.facts import Clip
 
 
