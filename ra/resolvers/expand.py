@@ -54,13 +54,14 @@ async def expand(
     fetch: Callable[[str], Awaitable[Any]] | None = None,
     ask_outside: AskOutside | None = None,
 ) -> Expansion:
-    """Resolve the references in what the user typed. Where two resolvers see one, the first in the list has it."""
+    """Resolve the references in what the user typed. Where several resolvers see one, the user's own has it."""
     place = Place(root=root, cwd=cwd, fetch=fetch or _fetch, ask_outside=ask_outside)
     attached: list[Content] = []
     warnings: list[str] = []
     references: list[Reference] = []
     seen: set[tuple[str, str]] = set()
-    for looks, (resolver, found, in_code) in enumerate(_find(text, resolvers)):
+    own_first = sorted(resolvers, key=lambda resolver: isinstance(resolver, Files | Urls))
+    for looks, (resolver, found, in_code) in enumerate(_find(text, own_first)):
         if looks == MAX_LOOKS or len(references) == MAX_REFERENCES:
             warnings.append(f"Only the first {len(references)} references of this prompt were resolved.")
             break

@@ -51,6 +51,8 @@ async def fetch(
                     return page
                 url = page
             raise FetchFailed(f"more than {MAX_HOPS} redirects")
+    except FetchFailed:
+        raise
     except TimeoutError as error:
         raise FetchFailed(f"took longer than {timeout_s:g} s") from error
     except ssl.SSLError as error:

@@ -4,7 +4,6 @@ import codecs
 import re
 from html import unescape
 
-from ra.core.errors import RaError
 from ra.core.value import Value
 
 MAX_HTML = 300_000  # characters that are turned into Markdown: about a second of work
@@ -26,7 +25,7 @@ _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
 _VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
 
 
-class FetchFailed(RaError):
+class FetchFailed(OSError):
     """Why there is no page; one sentence without a full stop."""
 
 
@@ -54,8 +53,8 @@ def page_text(page: Page) -> str:
         raise FetchFailed(f"{kind or 'binary content'} is no text")
     text = page.body.decode(_codec(page), "replace")
     if kind in ("text/html", "application/xhtml+xml") or (not kind and "<html" in text[:1000].lower()):
-        return html_to_markdown(text)
-    return text
+        text = html_to_markdown(text)
+    return text + CUT if page.cut and not text.endswith(CUT) else text
 
 
 def _codec(page: Page) -> str:

@@ -13,7 +13,7 @@ from ra.core.errors import UserError
 from ra.core.messages import Image, Text
 from ra.resolvers.custom import Custom
 from ra.resolvers.expand import Expansion, Reference, attach, builtin, expand
-from ra.resolvers.pages import FetchFailed, Page
+from ra.resolvers.pages import Page
 from tests.resolvers.prompts import PNG
 
 EXAMPLES = Path(__file__).parents[2] / "resolvers"
@@ -32,7 +32,7 @@ def resolver(source: str, folder: Path, worker: plugins.Worker, timeout_s: float
 
 
 def type_(text: str, custom: Custom, cwd: Path) -> Expansion:
-    return asyncio.run(expand(text, root=cwd, cwd=cwd, resolvers=(custom, *builtin())))
+    return asyncio.run(expand(text, root=cwd, cwd=cwd, resolvers=(*builtin(), custom)))
 
 
 JIRA = 'name = "jira"\npattern = r"\\b(PROJ-\\d+)\\b"\n'
@@ -215,7 +215,3 @@ def test_what_cannot_be_attached_is_the_users_mistake(tmp_path: Path) -> None:
 def test_a_long_file_is_cut_with_a_warning(tmp_path: Path) -> None:
     (tmp_path / "long").write_text("x\n" * 300_000)
     assert attach("long", cwd=tmp_path).warnings == ("--file long: the first 400000 of 600000 bytes.",)
-
-
-def test_fetch_failures_have_a_reason() -> None:
-    assert str(FetchFailed("took too long")) == "took too long"

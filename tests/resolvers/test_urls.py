@@ -261,7 +261,8 @@ def test_no_spelling_of_this_machine_reaches_a_server_on_it(host: str) -> None:
     "address",
     ["10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "100.100.100.200", "192.0.2.1",
      "224.0.0.1", "255.255.255.255", "240.0.0.1", "198.18.0.1", "fd00::1", "fec0::1", "ff02::1", "2001:db8::1",
-     "fd00:ec2::254", "64:ff9b::a00:1", "2002:c0a8:101::1", "::ffff:192.168.0.1", "2001:0:4136:e378:8000:63bf:f5ff:fffe"],
+     "fd00:ec2::254", "64:ff9b::a00:1", "2002:c0a8:101::1", "::ffff:192.168.0.1",
+     "2001:0:4136:e378:8000:63bf:f5ff:fffe"],
 )  # fmt: skip
 def test_private_addresses_are_not_public(address: str) -> None:
     assert not public(ipaddress.ip_address(address))
