@@ -23,7 +23,7 @@ MILLION = 1_000_000
 AT_RISK = 0.04  # of what the session has cost may be lost on cuts that the session was too short to repay
 SHRINK = 0.90  # a cut leaves at most so much of the request, or it does not happen
 RECENT = 8_000  # tokens of the newest groups that stay word for word
-INDEX = 12_000  # tokens of the index that stands in for the rest
+INDEX = 40_000  # tokens, at most, of the index that stands in for the rest; it is as long as there are names
 
 Reason = Literal["", "free now", "rent paid"]
 
@@ -87,7 +87,7 @@ class Economy:
 
         Prices do not depend on the window: a share of it is taken only where it is small.
         """
-        return (RECENT, INDEX) if window is None else (min(RECENT, window // 5), min(INDEX, window // 12))
+        return (RECENT, INDEX) if window is None else (min(RECENT, window // 5), min(INDEX, window // 8))
 
     def wants(self, *, before: int, zone: int, behind: int, stand_in: int) -> Reason:
         """Why the next request should be cut before it is sent; "" when it should not.
