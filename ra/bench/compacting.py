@@ -37,10 +37,11 @@ class Compacting:
             summarize=self._summarize,
             economy=economy,
         )
-        self._loop = asyncio.Runner()
+        self._loop = asyncio.new_event_loop()  # a Runner handles signals, 5 ms for each call of a long session
         self._asides: list[Aside] = []
         self._told: list[str] = []  # what the assistant said: of it a summary is made when none was recorded
         self._recorded = ""
+        self._bill: Spent | None = None
         self._at = 0
         self._apply(configured(trace), 0.0)
 
@@ -55,10 +56,13 @@ class Compacting:
                 if isinstance(fact, Said) and fact.message.role == "assistant" and fact.message.text:
                     self._told.append(fact.message.text)
                 self._engine.apply(event)
+                if isinstance(fact, Said) and fact.message.role == "assistant":
+                    self._pay(event.time)
 
     def send(self, call: Call) -> Sent:
+        self._pay(call.time)
         self._asides = []
-        assembly = self._loop.run(self._engine.assemble())
+        assembly = self._loop.run_until_complete(self._engine.assemble())
         for fact in assembly.facts:
             self._apply(fact, call.time)
         rewritten = any(isinstance(fact, Checkpointed) for fact in assembly.facts)
@@ -66,7 +70,13 @@ class Compacting:
         return Sent(request.messages, request.marks.messages, rewritten=rewritten, asides=self._asides)
 
     def billed(self, call: Call, usage: Usage, dollars: Decimal) -> None:
-        self._apply(Spent(self._engine.info.id, usage, str(dollars)), call.time)
+        # Live, an answer is recorded before its bill.
+        self._bill = Spent(self._engine.info.id, usage, str(dollars))
+
+    def _pay(self, time: float) -> None:
+        bill, self._bill = self._bill, None
+        if bill is not None:
+            self._apply(bill, time)
 
     def close(self) -> None:
         self._loop.close()

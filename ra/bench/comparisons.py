@@ -36,6 +36,9 @@ class Nothing:
     def billed(self, call: Call, usage: Usage, dollars: Decimal) -> None:
         pass
 
+    def close(self) -> None:
+        pass
+
 
 class Recorded(Nothing):
     """What was really sent: the recorded compactions are kept."""

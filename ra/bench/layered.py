@@ -50,6 +50,9 @@ class Layered:
     def billed(self, call: Call, usage: Usage, dollars: Decimal) -> None:
         self._input = usage.total_input
 
+    def close(self) -> None:
+        pass
+
     def _ends(self, now: float) -> bool:
         idle = now - self._time if self._time is not None else 0.0
         return idle > STALE_S or self._input >= TIER_TWO or self._prompts >= TURNS

@@ -50,6 +50,8 @@ class Strategy(Protocol):
         """What the request cost."""
         ...
 
+    def close(self) -> None: ...
+
 
 class Point(Value, frozen=True):
     """One call of a replay: when it was, how large its request, what all calls so far have cost."""
@@ -195,6 +197,7 @@ def replay(
         needed += len(names)
         seen += sight.sees(names)
         points.append(Point(call.time, usage.total_input, float(cost)))
+    strategy.close()
     return Row(
         strategy.name,
         float(round(cost, 6)),
