@@ -186,12 +186,12 @@ class Trust:
     def ask_for(self, project: Path, items: Sequence[Item]) -> tuple[Item, ...]:
         """What the user has not agreed to yet, or what has changed since. Raises UserError for an unusable file."""
         known = self._read().get(_name(project), {})
-        return tuple(item for item in items if known.get(".".join(item.key)) != fingerprint(item))
+        return tuple(item for item in items if fingerprint(item) not in known)
 
     def record(self, project: Path, items: Sequence[Item]) -> None:
-        """The user agrees to these, as they are now, and to nothing else in this project."""
+        """The user agrees to these, as they are now. What was agreed to before still is: it may be another file's."""
         projects = self._read()
-        projects[_name(project)] = {".".join(item.key): fingerprint(item) for item in items}
+        projects.setdefault(_name(project), {}).update({fingerprint(item): item.line for item in items})
         self._write(projects)
 
     def revoke(self, project: Path) -> bool:
@@ -203,8 +203,8 @@ class Trust:
         return known
 
     def list(self) -> dict[str, tuple[str, ...]]:
-        """Every project with the keys that are trusted in it."""
-        return {project: tuple(items) for project, items in sorted(self._read().items())}
+        """Every project with what is trusted in it."""
+        return {project: tuple(sorted(set(items.values()))) for project, items in sorted(self._read().items())}
 
     def _read(self) -> dict[str, dict[str, str]]:
         try:

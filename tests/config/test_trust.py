@@ -165,6 +165,16 @@ def test_trust_is_for_one_project_only(project: Path, trust: Trust, tmp_path: Pa
     assert trust.ask_for(tmp_path / "copy", found) == found
 
 
+def test_two_files_of_one_project_do_not_take_each_others_trust_away(project: Path, trust: Trust) -> None:
+    write(project / "sub" / "hooks" / "a.py", "# another\n")
+    text = "agent: {middleware: {onError: [./hooks/a.py]}}"
+    outer = risky(yaml.safe_load(text), base=project, root=project)
+    inner = risky(yaml.safe_load(text), base=project / "sub", root=project)
+    trust.record(project, [*outer, *inner])
+    trust.record(project, outer)
+    assert trust.ask_for(project, [*outer, *inner]) == ()
+
+
 @pytest.mark.parametrize(
     ("file", "asked"),
     [
@@ -206,7 +216,7 @@ def test_a_changed_part_asks_again_and_a_harmless_change_does_not(
 
 def test_revoke_forgets_and_list_tells(project: Path, trust: Trust) -> None:
     trust.record(project, items("agent: {mcpServers: [{name: a, command: x}]}", project))
-    assert trust.list() == {str(project): ("agent.mcpServers.0",)}
+    assert trust.list() == {str(project): ("agent.mcpServers.0: MCP server a: x",)}
     assert trust.revoke(project)
     assert not trust.revoke(project)
     assert trust.list() == {}

@@ -1,0 +1,189 @@
+"""Hooks, trust and references in a real `ra` process, against a real server."""
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ra.providers.script import Call, Step
+from ra.testing.server import LoopbackServer
+from tests.cli.conftest import Shell
+
+REPOSITORY = Path(__file__).parents[2]
+SECRET = "ghp_" + "a1B2" * 9
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    return Shell(tmp_path)
+
+
+@pytest.fixture
+def model(shell: Shell) -> Iterator[Callable[..., LoopbackServer]]:
+    """Start a model that says these steps, one per request of a run, and `done` ever after."""
+    running: list[LoopbackServer] = []
+
+    def start(*steps: Step) -> LoopbackServer:
+        waiting = list(steps)
+        server = LoopbackServer("anthropic", lambda body: waiting.pop(0) if waiting else Step(text="done"))
+        running.append(server.__enter__())
+        shell.serve(server)
+        return server
+
+    yield start
+    for server in running:
+        server.__exit__(None, None, None)
+
+
+def use(shell: Shell, **middleware: list[Any]) -> None:
+    """A project that names hooks; the examples lie beside it."""
+    shutil.copytree(REPOSITORY / "middleware", shell.project / "middleware", dirs_exist_ok=True)
+    (shell.project / "ra.yaml").write_text(json.dumps({"agent": {"middleware": middleware}}))
+
+
+def sent(server: LoopbackServer) -> str:
+    return json.dumps(server.bodies)
+
+
+def bash(command: str) -> Step:
+    return Step(calls=(Call("Bash", {"command": command}),))
+
+
+def read(path: str) -> Step:
+    return Step(calls=(Call("Read", {"path": path}),))
+
+
+def stored(shell: Shell) -> bytes:
+    folder = Path(shell.env["RA_HOME"])
+    return b"".join(path.read_bytes() for path in folder.rglob("*") if path.is_file())
+
+
+def test_a_redacted_secret_reaches_neither_the_model_nor_the_disk_nor_the_next_session(
+    shell: Shell, model: Callable[..., LoopbackServer]
+) -> None:
+    use(shell, afterToolExecution=["./middleware/redact_secrets.py"])
+    (shell.project / "config.txt").write_text(f"token {SECRET} end")
+    server = model(read("config.txt"))
+    done = shell.ra("--trust", "what is in config.txt?")
+    assert (done.returncode, done.stdout) == (0, b"done\n")
+    shell.ra("--trust", "-c", "and now?")
+    assert len(server.bodies) == 3
+    assert "[redacted: GitHub token]" in json.dumps(server.bodies[2])
+    assert SECRET not in sent(server)
+    assert SECRET.encode() not in stored(shell)
+    assert SECRET.encode() not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        (
+            "import os\ndef middleware(ctx):\n    raise ValueError('no')\n",
+            "h.py:3: beforeToolExecution failed: ValueError: no",
+        ),
+        ("def middleware(ctx): ctx.tool_call = 1", "h.py:1: beforeToolExecution failed: TypeError"),
+    ],
+)
+def test_a_hook_that_fails_ends_the_run_with_exit_1_and_the_call_does_not_run(
+    shell: Shell, model: Callable[..., LoopbackServer], source: str, said: str
+) -> None:
+    use(shell, beforeToolExecution=["./h.py"])
+    (shell.project / "h.py").write_text(source)
+    server = model(bash("touch ran"))
+    done = shell.ra("--trust", "go")
+    assert done.returncode == 1
+    assert said in done.stderr.decode()
+    assert not (shell.project / "ran").exists()
+    assert len(server.bodies) == 1
+
+
+def test_policy_check_denies_a_call_and_the_run_goes_on(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
+    use(shell, beforeToolExecution=["./middleware/policy_check.sh"])
+    server = model(bash("git push --force; touch ran"))
+    done = shell.ra("--trust", "push it")
+    assert (done.returncode, done.stdout) == (0, b"done\n")
+    assert "policy: no forced pushes" in json.dumps(server.bodies[1])
+    assert not (shell.project / "ran").exists()
+
+
+def test_enforce_budget_stops_with_exit_3_before_anything_is_sent(
+    shell: Shell, model: Callable[..., LoopbackServer]
+) -> None:
+    use(shell, beforeModelCall=["./middleware/enforce_budget.py"])
+    server = model()
+    done = shell.ra("--trust", "hello", env={"RA_MAX_CHARS": "10"})
+    assert done.returncode == 3
+    assert b"the limit is 10 (" in done.stderr
+    assert server.bodies == []
+
+
+def test_log_cost_and_audit_log_write_where_they_should(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
+    use(
+        shell,
+        afterLoopComplete=["./middleware/log_cost.py"],
+        beforeToolExecution=["./middleware/audit_log.py"],
+        afterToolExecution=["./middleware/audit_log.py"],
+    )
+    (shell.project / "a.txt").write_text("x")
+    model(read("a.txt"))
+    done = shell.ra("--trust", "go")
+    assert done.stdout == b"done\n"
+    assert b"Tokens used: " in done.stderr
+    lines = [json.loads(line) for line in (shell.project / ".ra" / "audit.jsonl").read_text().splitlines()]
+    assert [(line["hook"], line["tool"]) for line in lines] == [
+        ("beforeToolExecution", "Read"),
+        ("afterToolExecution", "Read"),
+    ]
+
+
+def test_a_project_is_inert_until_it_is_trusted_and_again_after_one_changed_byte(
+    shell: Shell, model: Callable[..., LoopbackServer]
+) -> None:
+    (shell.project / "hook.py").write_text("def middleware(ctx): open('executed', 'a').write('x')\n")
+    (shell.project / "ra.yaml").write_text(
+        "agent:\n  middleware: {beforeModelCall: [./hook.py]}\n  mcpServers: [{name: m, command: touch, args: [mcp]}]\n"
+        "  permissions: {rules: [{allow: 'Bash(*)'}]}\n  context: {sources: {s: {command: touch source, max: 10}}}\n"
+        "app: {providers: {anthropic: {baseUrl: 'http://127.0.0.1:9'}}}\n"
+    )
+    server = model()
+    refused = shell.ra("hi")
+    assert (refused.returncode, refused.stdout, server.bodies) == (4, b"", [])
+    assert b"ra trust" in refused.stderr
+    assert b"--ignore-untrusted" in refused.stderr
+    without = shell.ra("--ignore-untrusted", "hi")
+    assert (without.returncode, without.stdout) == (0, b"done\n")
+    assert b"agent.middleware.beforeModelCall.0: middleware ./hook.py" in without.stderr
+    assert [(shell.project / name).exists() for name in ("executed", "mcp", "source")] == [False, False, False]
+    (shell.project / "ra.yaml").write_text("agent:\n  middleware: {beforeModelCall: [./hook.py]}\n")
+    assert shell.ra("trust", "--yes").returncode == 0
+    assert shell.ra("hi").stdout == b"done\n"
+    assert (shell.project / "executed").read_text() == "x"
+    (shell.project / "hook.py").write_text("def middleware(ctx): open('executed', 'a').write('y')\n")
+    assert shell.ra("hi").returncode == 4
+    assert (shell.project / "executed").read_text() == "x"
+
+
+def test_text_that_arrives_expands_nothing(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
+    outside = shell.home / "id_rsa"
+    outside.write_text("PRIVATE")
+    trap = f"see @{outside} @~/id_rsa @inside.txt url:http://127.0.0.1:9/"
+    (shell.project / "inside.txt").write_text("INSIDE")
+    (shell.project / "AGENTS.md").write_text(trap)
+    (shell.project / "trap.txt").write_text(trap)
+    server = model(read("trap.txt"))
+    done = shell.ra("explain @trap.txt", stdin=trap)
+    assert done.returncode == 0
+    assert "PRIVATE" not in sent(server)
+    assert "INSIDE" not in sent(server)
+
+
+def test_modules_of_the_project_are_not_imported(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
+    for name in ("json", "h11", "msgspec", "sitecustomize", "usercustomize", "pathspec", "asyncio", "ra"):
+        (shell.project / f"{name}.py").write_text("open('executed', 'a').write(__name__)\n")
+    use(shell, beforeModelCall=["./middleware/enforce_budget.py"])
+    model()
+    assert shell.ra("--trust", "what is in @*.py").stdout == b"done\n"
+    assert not (shell.project / "executed").exists()
