@@ -1,0 +1,71 @@
+"""`ra serve` (and `agentx daemon`): agents for programs, over HTTP."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import typer
+
+from ra.app import App, Options
+from ra.cli import flags
+from ra.cli.commands import Call
+from ra.cli.trusting import settle
+from ra.config.load import Resolved, resolve
+
+app = typer.Typer(add_completion=False, help="The HTTP API: POST /task, POST /chat, GET /sessions.")
+
+
+@app.callback(invoke_without_command=True)
+def serve(
+    ctx: typer.Context,
+    host: Annotated[str | None, typer.Option("--host", help="where to listen; app.http.host, else 127.0.0.1")] = None,
+    port: Annotated[
+        int | None, typer.Option("--port", "-p", min=0, max=65535, help="app.http.port, else 18800; 0: any free one")
+    ] = None,
+    token: Annotated[
+        str, typer.Option("--token", envvar="RA_SERVE_TOKEN", help="needed for any address but the loopback's")
+    ] = "",
+    write: Annotated[bool, typer.Option("--write", help="file tools may write in the project")] = False,
+    allow: Annotated[list[str] | None, typer.Option("--allow", help="such as 'Bash(git diff:*)'; repeatable")] = None,
+    deny: Annotated[list[str] | None, typer.Option("--deny", help="stronger than any allow; repeatable")] = None,
+    grace: Annotated[float, typer.Option("--grace", min=0, help="seconds for tasks to end on SIGTERM")] = 8.0,
+    log_format: Annotated[
+        Literal["text", "json"], typer.Option("--log-format", help="of the lines on stderr")
+    ] = "text",
+) -> int:
+    """Serve agents over HTTP until SIGTERM or Ctrl-C. Nothing is asked: what would ask is refused."""
+    # Starlette and uvicorn: only this command pays for them.
+    from ra.server.agents import Agents
+    from ra.server.daemon import Place
+    from ra.server.daemon import serve as run
+    from ra.server.log import Log
+
+    call: Call = ctx.obj
+    trusting = call.args.trust
+
+    def read(agent: str | None, laid: Mapping[str, Any]) -> Resolved:
+        return resolve(
+            cwd=Path.cwd(),
+            env=call.env,
+            config_file=Path(call.args.config) if call.args.config else None,
+            assignments=call.args.set,
+            flags=flags.settings(call.args) | dict(laid),
+            agent=agent or call.args.agent,
+            trusting=trusting,
+        )
+
+    base = settle(read(None, {}), call.args, call.streams, lambda **_: read(None, {}), terminal=False)
+    options = Options(
+        tools=not call.args.no_tools,
+        allow=(*call.args.allow, *(allow or ())),
+        deny=(*call.args.deny, *(deny or ())),
+        sandbox=call.args.sandbox or "auto",
+        write=write or bool(call.args.write),
+        channel="api",
+    )
+    log = Log(log_format, base.config.app.log_level)
+    App(base, options, env=call.env, warn=log.warn)  # what is missing is said now, not to the first client
+    agents = Agents(read, options, env=call.env, log=log)
+    http = base.config.app.http
+    place = Place(host or http.host, http.port if port is None else port, token, grace)
+    return run(place, agents, log, started=lambda url: call.streams.out(f"{url}\n"))

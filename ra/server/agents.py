@@ -1,0 +1,97 @@
+"""Which agent is it, and how is it wired? One App for each agent, strategy and set of tools, made when asked for."""
+
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ra.app import App, Options
+from ra.config import paths
+from ra.config.load import Resolved
+from ra.core.errors import RaError
+from ra.server.log import Log
+from ra.server.task import STRATEGIES, Refusal, Task
+
+DEFAULT_STRATEGY = "layered"  # of served tasks
+
+# What a task with `tools: read-only` may use; everything else, the user's own tools included, is refused.
+READ_ONLY = ("Entry", "Glob", "Grep", "LS", "Read", "Recall")
+_DENIED = ("Agent", "Bash", "Edit", "WebFetch", "Write", "mcp__*")
+
+Read = Callable[[str | None, Mapping[str, Any]], Resolved]
+"""Resolve the configuration for a named agent, with flags laid over it."""
+
+
+class Agents:
+    """Follows the configuration: a file that changed counts from the next task on, a broken one is reported."""
+
+    def __init__(self, read: Read, options: Options, *, env: Mapping[str, str], log: Log) -> None:
+        self._read = read
+        self._options = options
+        self._env = env
+        self._log = log
+        self._apps: dict[tuple[str, str, str], App] = {}
+        self.base = read(None, {})
+        self._seen = self._signature()
+
+    def check(self, task: Task) -> None:
+        """Raises Refusal: 404 for an agent and 400 for a strategy that there is not."""
+        self._follow_files()
+        agents = self.base.config.agents
+        if task.agent and task.agent not in agents:
+            near = get_close_matches(task.agent, agents, n=1)
+            hint = f" Did you mean {near[0]}?" if near else f" Known agents: {', '.join(sorted(agents)) or 'none'}."
+            raise Refusal(404, f"No agent is named {task.agent[:100]!r}.{hint}", field="agent")
+        if task.strategy is not None and task.strategy not in STRATEGIES:
+            # A file could be any code: only the configuration names one.
+            near = get_close_matches(task.strategy, STRATEGIES, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(STRATEGIES)}."
+            raise Refusal(400, f"Unknown contextStrategy {task.strategy[:100]!r}; {hint}", field="contextStrategy")
+
+    def app(self, task: Task) -> App:
+        """Raises RaError when the agent's configuration does not hold."""
+        key = (task.agent, task.strategy or "", task.tools)
+        if key not in self._apps:
+            self._apps[key] = self._build(task)
+        return self._apps[key]
+
+    def _build(self, task: Task) -> App:
+        named = task.agent or None
+        resolved = self._read(named, {})
+        wanted = task.strategy or resolved.config.session.context_strategy or DEFAULT_STRATEGY
+        if wanted != resolved.config.session.context_strategy:
+            resolved = self._read(named, {"session.contextStrategy": (wanted, "contextStrategy of the task")})
+        options = msgspec.structs.replace(self._options, channel=task.context.channel)
+        if task.tools == "none":
+            options = msgspec.structs.replace(options, tools=False)
+        elif task.tools == "read-only":
+            options = msgspec.structs.replace(options, write=False, allow=(), deny=(*options.deny, *_DENIED))
+        return App(resolved, options, env=self._env, warn=self._log.warn)
+
+    def _follow_files(self) -> None:
+        now = self._signature()
+        if now == self._seen:
+            return
+        self._seen = now
+        try:
+            self.base = self._read(None, {})
+        except RaError as error:
+            self._log.say("configuration", f"The changed configuration is not used: {error}", level="error")
+            return
+        self._apps.clear()
+        self._log.say("configuration", "The configuration has changed and is used from now on.")
+
+    def _signature(self) -> tuple[object, ...]:
+        base = self.base
+        files = {paths.user_file(self._env), base.root / paths.FILE_NAME, base.cwd / paths.FILE_NAME, *base.files}
+        return tuple(_stamp(file) for file in sorted(files))
+
+
+def _stamp(file: Path) -> tuple[int, int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size

@@ -1,0 +1,123 @@
+"""Where does a chat's conversation live? In a session that stays open while the chat is busy, and is closed after."""
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from ra.agent.session import Session
+from ra.app import App
+from ra.core.facts import Interrupted, Said
+from ra.core.messages import Message, Text
+from ra.server.agents import READ_ONLY, Agents
+from ra.server.task import Task
+from ra.timeline.sqlite import SqliteTimeline
+from ra.tools.rules import Rule
+
+IDLE_S = 20.0  # so long a chat keeps its session to itself: no other process can write it
+MAX_OPEN = 64
+
+Chat = tuple[str, str, str]
+
+
+class Live:
+    """An open session and what it was opened with."""
+
+    def __init__(self, app: App, session: Session, timeline: SqliteTimeline) -> None:
+        self.app = app
+        self.session = session
+        self.timeline = timeline
+        self.busy = True
+        self.used = 0.0
+
+    async def close(self) -> None:
+        await self.session.close()
+        self.timeline.close()  # the session has left it when the disk was full, but its lock is held
+
+
+class Chats:
+    """Opens sessions for tasks. The desk sees to it that a chat has one task at a time."""
+
+    def __init__(
+        self,
+        agents: Agents,
+        *,
+        idle_s: float = IDLE_S,
+        most: int = MAX_OPEN,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._agents = agents
+        self._idle_s = idle_s
+        self._most = most
+        self._clock = clock
+        self._open: dict[Chat, Live] = {}
+
+    async def enter(self, task: Task) -> Live:
+        """The session of the task's chat. Raises SessionInUse while another process writes it, RaError."""
+        app = self._agents.app(task)
+        live = self._open.pop(task.chat, None)
+        if live is not None and live.app is not app:  # another strategy, other tools, another configuration
+            await live.close()
+            live = None
+        if live is None:
+            live = _opened(app, task)
+        live.busy = True
+        self._open[task.chat] = live  # at the end: the first is the one that was idle for longest
+        return live
+
+    async def leave(self, task: Task) -> None:
+        live = self._open[task.chat]
+        live.busy, live.used = False, self._clock()
+        if live.session.journal.torn_off:
+            del self._open[task.chat]
+            await live.close()
+        idle = [chat for chat, one in self._open.items() if not one.busy]
+        for chat in idle[: max(0, len(self._open) - self._most)]:
+            await self._open.pop(chat).close()
+
+    async def sweep(self) -> None:
+        """Close what nobody has used for a while, for ever."""
+        while True:
+            await asyncio.sleep(self._idle_s / 4)
+            old = self._clock() - self._idle_s
+            for chat in [chat for chat, one in self._open.items() if not one.busy and one.used <= old]:
+                await self._open.pop(chat).close()
+
+    def record_unanswered(self, task: Task) -> None:
+        """Keep a message that was taken and never begun; the next turn of its chat sees it. Raises RaError."""
+        timeline = _timeline(self._agents.app(task), task)
+        try:
+            timeline.append(Said(message_of(task)), Interrupted("the server stopped before this was begun"))
+        finally:
+            timeline.close()
+
+    async def close(self) -> None:
+        while self._open:
+            _, live = self._open.popitem()
+            await live.close()
+
+
+def message_of(task: Task) -> Message:
+    """The message as it came. It is not expanded: who wrote to a chat is not the user of this machine."""
+    return Message("user", (Text(task.message),))
+
+
+def _opened(app: App, task: Task) -> Live:
+    timeline = _timeline(app, task)
+    try:
+        session = app.session(timeline)
+    except BaseException:
+        timeline.close()
+        raise
+    if task.tools == "read-only":
+        box = session.toolbox
+        others = [spec.name for spec in box.specs if spec.name not in READ_ONLY]
+        box.rules = (*box.rules, *(Rule("deny", name) for name in others))
+    return Live(app, session, timeline)
+
+
+def _timeline(app: App, task: Task) -> SqliteTimeline:
+    agent, channel, chat_id = task.chat
+    found = app.store.find(agent, channel, chat_id)
+    if found is not None:
+        return app.store.open(found, write=True)
+    return app.store.create(str(app.resolved.root), agent=agent, channel=channel, chat_id=chat_id)

@@ -1,0 +1,69 @@
+"""What does the operator read? One line per event on stderr, as text or as JSON."""
+
+import logging
+import sys
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any, Literal, TextIO
+
+from ra.agent.observe import LEVELS, Level, Line, as_json, as_text
+
+Format = Literal["text", "json"]
+
+
+class Log:
+    """Writes lines of at least `level`: those of the strategies, and the server's own."""
+
+    def __init__(
+        self,
+        form: Format = "text",
+        level: Level = "info",
+        *,
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._write = as_json if form == "json" else as_text
+        self._least = LEVELS.index(level)
+        self._stream = stream or sys.stderr
+        self._clock = clock
+
+    def __call__(self, line: Line) -> None:
+        if LEVELS.index(line.level) < self._least:
+            return
+        try:
+            self._stream.write(self._write(line, self._clock()).encode("utf-8", "replace").decode() + "\n")
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._least = len(LEVELS)  # the reader is gone, and there is nowhere left to say so
+
+    def say(
+        self, event: str, text: str, *, level: Level = "info", agent: str = "", place: str = "", **more: Any
+    ) -> None:
+        """The text comes from everywhere: it stays on one line."""
+        shown = "".join(char if char.isprintable() else " " for char in text)
+        self(Line(level, event, agent, place, f"[{agent}] {shown}" if agent else shown, more))
+
+    def warn(self, text: str) -> None:
+        self.say("warning", text, level="warning")
+
+    def bug(self, what: str, error: BaseException) -> None:
+        trace = "".join(traceback.format_exception(error))
+        self.say("bug", f"{what}: {type(error).__name__}: {error}", level="error", trace=trace)
+        if self._write is as_text and self._least < len(LEVELS):
+            self._stream.write(trace)
+
+
+class Bridge(logging.Handler):
+    """What libraries log comes out of the same pipe."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and record.exc_info[1]:
+            self._log.bug(record.getMessage(), record.exc_info[1])
+        else:
+            level: Level = "error" if record.levelno >= logging.ERROR else "warning"
+            self._log.say("http", record.getMessage(), level=level)

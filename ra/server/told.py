@@ -1,0 +1,71 @@
+"""What does the client hear of a run? An object at the end, and on request server-sent events on the way."""
+
+from ra.core.events import Event, Retrying, RunEnded, TextDelta, ThinkingDelta, ToolEnded, ToolStarted, TurnEnded
+from ra.core.messages import Text
+from ra.core.model import Usage
+from ra.core.value import JsonObject, encode
+from ra.server.desk import Answer
+
+MAX_RESULT = 2_000  # characters of a tool's result that are streamed
+
+_ENDS = {"empty": "The model gave an empty answer.", "refused": "The model refused to answer."}
+
+
+def answer(end: RunEnded, *, strategy: str) -> Answer:
+    """The body of `POST /task`. A run that failed is told in `error`; only one that was cut short has a status."""
+    body: JsonObject = {"content": end.answer}
+    if error := end.error or _ENDS.get(end.outcome, ""):
+        body["error"] = error
+    body |= {
+        "duration": round(end.seconds, 3),
+        "usage": usage(end.usage),
+        "cost": float(end.dollars) if end.dollars else None,
+        "sessionId": end.session,
+        "strategy": strategy,
+    }
+    return Answer(503 if end.outcome == "interrupted" else 200, body)
+
+
+def usage(spent: Usage) -> JsonObject:
+    return {
+        "inputTokens": spent.input,
+        "outputTokens": spent.output,
+        "cacheReadTokens": spent.cache_read,
+        "cacheCreateTokens": spent.cache_write,
+    }
+
+
+def frames(event: Event) -> bytes:
+    """The event as server-sent events, empty when clients need not hear it."""
+    match event:
+        case TextDelta(text):
+            return frame({"type": "text", "delta": text})
+        case ThinkingDelta(text):
+            return frame({"type": "thinking", "delta": text})
+        case Retrying(restart=True):
+            # The answer begins anew: what was sent of it so far is void.
+            return frame({"type": "text", "delta": "", "restart": True})
+        case ToolStarted(call):
+            return frame({"type": "tool", "id": call.id, "name": call.name, "status": "started", "args": call.args})
+        case ToolEnded(call, result, seconds):
+            text = " ".join(block.text for block in result.content if isinstance(block, Text))
+            told = {"type": "tool", "id": call.id, "name": call.name, "status": "ended", "isError": result.is_error}
+            return frame(told | {"result": text[:MAX_RESULT], "duration": round(seconds, 3)})
+        case TurnEnded(model=model, usage=spent, dollars=dollars):
+            return frame(
+                {"type": "usage", "model": model} | usage(spent) | {"cost": float(dollars) if dollars else None}
+            )
+        case _:
+            return b""
+
+
+def last_frames(ended: Answer, *, heard: bool = True) -> bytes:
+    """The end of a stream. A client that did not hear the answer on the way gets it whole."""
+    text = ended.body.get("content", "")
+    said = b"" if heard or not text else frame({"type": "text", "delta": text})
+    error = ended.body.get("error")
+    return said + (frame({"type": "error", "error": error}) if error else b"") + frame({"type": "done"} | ended.body)
+
+
+def frame(data: JsonObject) -> bytes:
+    return b"event: %b\ndata: %b\n\n" % (str(data["type"]).encode(), encode(data))
