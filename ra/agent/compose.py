@@ -15,12 +15,16 @@ Sections = Callable[[], Sequence[Section]]
 
 
 class Composed(msgspec.Struct, frozen=True):
-    """What a strategy decided. With `base`, these messages replace the conversation so far, the prompt included."""
+    """What a strategy decided. With `base`, these messages replace the conversation so far, the prompt included.
+
+    `name` is the strategy that was followed, where that is not the one that was asked.
+    """
 
     sections: tuple[Section, ...]
     base: tuple[Message, ...] | None = None
     noticed: tuple[Section, ...] = ()
     warnings: tuple[str, ...] = ()
+    name: str = ""
 
 
 Strategy = Callable[[Message], Awaitable[Composed]]
@@ -42,6 +46,7 @@ class Composer:
         level: Level,
         cap: int | None,
         warn: Callable[[str], None],
+        observe: Callable[[Composed, Message], None] = lambda composed, message: None,
     ) -> None:
         self.engine = engine
         self.hooked = hooked
@@ -53,9 +58,11 @@ class Composer:
         self.level = level
         self.cap = cap
         self.warn = warn
+        self.observe = observe
 
     async def __call__(self, message: Message) -> Sequence[Fact]:
         composed = await self.strategy(message)
+        self.observe(composed, message)
         for warning in composed.warnings:
             self.warn(warning)
         sections = await self.hooked.on_context_build(composed.sections)
@@ -63,7 +70,7 @@ class Composer:
         configured = Configured(
             provider=self.provider,
             model=self.model,
-            strategy=self.name,
+            strategy=composed.name or self.name,
             sections=tuple(sections),
             tools=self.tools,
             effort=thinking,

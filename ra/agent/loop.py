@@ -12,8 +12,9 @@ from ra.agent.limits import Limits
 from ra.agent.run import Emit
 from ra.agent.turn import Turn
 from ra.core import errors
-from ra.core.events import Outcome, RunEnded, ToolEnded, ToolStarted, Warned
+from ra.core.events import Outcome, Rotated, RunEnded, ToolEnded, ToolStarted, Warned
 from ra.core.facts import Fact, Failed, Interrupted, Said
+from ra.core.facts import Rotated as RotatedFact
 from ra.core.messages import Message, ToolCall, ToolResult, result
 from ra.core.model import Reply
 from ra.core.ports import Asker
@@ -39,6 +40,8 @@ class Loop:
         limits: Limits,
         parallel: bool,
         touched: Callable[[ToolCall], Iterable[Fact]] = lambda _: (),
+        rotate: Callable[[], RotatedFact | None] = lambda: None,
+        finished: Callable[[], None] = lambda: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.journal = journal
@@ -50,6 +53,8 @@ class Loop:
         self.ask: Asker | None = None  # set by the face for each run
         self.parallel = parallel
         self.touched = touched
+        self.rotate = rotate
+        self.finished = finished
         self.clock = clock
 
     async def run(self, message: Message, emit: Emit) -> None:
@@ -84,6 +89,7 @@ class Loop:
             self.journal.record(Failed(type(failure).__name__, str(failure)))
             for warning in await self.hooked.on_error(failure):
                 emit(Warned(warning))
+        self.finished()
         spent = self.turn.spent
         if self.journal.torn_off and outcome == "answered":
             outcome, error = "failed", "The answer is complete, but the session could not be saved."
@@ -104,6 +110,9 @@ class Loop:
 
     async def _answer(self, message: Message, emit: Emit, started: float) -> Reply:
         message = await self.hooked.before_loop_begin(message)
+        if rotated := self.rotate():  # before the message is written: it must not count as a sign of life
+            self.journal.record(rotated)
+            emit(Rotated(rotated))
         self.journal.record(Said(message))
         self.journal.record(*await self.compose(message))
         before = self.turn.spent

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Sequence
 from decimal import Decimal
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
@@ -188,6 +188,13 @@ class Turn:
         for warning in await self.hooked.on_stream_chunk(delta):
             self.emit(Warned(warning))
         self.emit(delta)
+
+    def charge(self, model: str, usage: Usage, seconds: float, *, purpose: Literal["planner", "agent"]) -> None:
+        """Put a call beside the conversation into the ledger, and into what this run has spent."""
+        dollars = self.price(model, usage)
+        self.spent = self.spent.plus(usage, dollars)
+        amount = "" if dollars is None else str(dollars)
+        self.journal.record(Spent(model, usage, amount, purpose=purpose, seconds=round(seconds, 3)))
 
     def _pay(self, usage: Usage, request: Request, seconds: float) -> None:
         dollars = self.price(request.model, usage)

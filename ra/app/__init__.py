@@ -10,7 +10,8 @@ import msgspec
 
 from ra import plugins
 from ra.agent import prompt
-from ra.agent.compose import Composer, replaying
+from ra.agent.compose import Composer
+from ra.agent.ground import Ground
 from ra.agent.hooked import Hooked
 from ra.agent.journal import Journal
 from ra.agent.limits import Limits, need_price
@@ -18,7 +19,7 @@ from ra.agent.loop import Loop
 from ra.agent.prepare import Prepared, prepare
 from ra.agent.session import Session
 from ra.agent.turn import Turn
-from ra.app import parts
+from ra.app import parts, strategies
 from ra.app.parts import Options, open_prices, open_store
 from ra.config.load import Resolved
 from ra.context import window
@@ -31,6 +32,7 @@ from ra.middleware.hooks import Hooks
 from ra.middleware.views import Loop as LoopView
 from ra.middleware.views import Spending
 from ra.providers import connect
+from ra.providers.retry import Retries
 from ra.providers.settings import ProviderSettings
 from ra.resolvers.resolver import AskOutside
 from ra.timeline import folds
@@ -73,6 +75,8 @@ class App:
         self.limits = Limits(agent.max_iterations, agent.max_token_budget, agent.max_cost, agent.max_duration)
         self.discovered = parts.discovered(resolved, warn)
         self.worker = plugins.Worker()
+        self.log = strategies.log_to(self)
+        self.strategy = strategies.choose(self, None)
         if self.provider_name == "local":
             from ra.providers import local
 
@@ -105,8 +109,11 @@ class App:
     ) -> Session:
         return self.session(self._timeline(resume, latest=latest, fork=fork, ephemeral=ephemeral))
 
-    def session(self, timeline: Timeline, *, nested: bool = False) -> Session:
-        """Wire a session to its timeline. What a crash left open is closed first. `nested`: it is a sub-agent's."""
+    def session(self, timeline: Timeline, *, strategy: str | None = None, nested: bool = False) -> Session:
+        """Wire a session to its timeline. What a crash left open is closed first.
+
+        `strategy` is the one that this task asked for; `nested`: it is a sub-agent's.
+        """
         agent = self.config.agent
         learned = self._learned()
         estimator = Estimator(learned.factor or self.info.tokens_per_o200k)
@@ -124,7 +131,10 @@ class App:
             economy=economy,
             cache_key=timeline.session,
         )
-        journal = Journal(timeline, [*([economy.observe] if economy else []), engine.apply], in_memory=_in_memory)
+        name = "timeline" if nested else strategies.choose(self, strategy)
+        wiring = strategies.Wiring(self, name)
+        watching = [*([economy.observe] if economy else []), engine.apply, wiring.segment.apply]
+        journal = Journal(timeline, watching, in_memory=_in_memory)
         journal.record(*folds.repair(timeline.events()))
         toolbox = self._toolbox(
             journal, engine, sub_agent=None if nested else lambda task: parts.delegate(self, task, loop)
@@ -141,17 +151,20 @@ class App:
             cap=agent.thinking_budget_cap,
             learn=lambda limit: self.store.learn(self.model, window=limit),
         )
+        ground = Ground(journal, engine, sections=self._sections, tools=toolbox.specs if self._has_tools else ())
+        wiring.attach(ground, turn)
         compose = Composer(
             engine=engine,
             hooked=hooked,
             provider=self.provider_name,
             model=self.model,
-            name="timeline",
-            strategy=replaying(self._sections, self._noticed),
-            tools=toolbox.specs if self._has_tools else (),
+            name=name,
+            strategy=wiring.strategy(self._noticed),
+            tools=ground.tools,
             level=agent.thinking,
             cap=agent.thinking_budget_cap,
             warn=self.warn,
+            observe=wiring.composed,
         )
         loop = Loop(
             journal=journal,
@@ -162,6 +175,8 @@ class App:
             limits=self.limits,
             parallel=agent.parallel_tool_calls,
             touched=lambda call: parts.touched(call, self.resolved, self._given(engine)),
+            rotate=wiring.rotate,
+            finished=wiring.finished,
         )
         return Session(
             journal=journal,
@@ -169,6 +184,8 @@ class App:
             loop=loop,
             toolbox=toolbox,
             provider=provider,
+            observer=wiring.observer,
+            release=wiring.close,
             finish=lambda: self._remember(estimator, learned),
         )
 
@@ -189,7 +206,7 @@ class App:
 
     # --- parts ---
 
-    def connect(self) -> Provider:
+    def connect(self, *, retries: Retries | None = None) -> Provider:
         return connect.connect(
             self.provider_name,
             self.model,
@@ -197,6 +214,7 @@ class App:
             self.env,
             transport=self.config.agent.transport,
             data_dir=self.resolved.data_dir,
+            retries=retries,
         )
 
     def price(self, model: str, usage: Usage) -> Decimal | None:

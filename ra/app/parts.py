@@ -38,6 +38,8 @@ class Options(Value, frozen=True):
     terminal: bool = False
     agent_file: str | None = None
     channel: str = "pipe"
+    agent: str = ""  # the named agent, if it is one
+    served: bool = False  # a task of the HTTP API
 
 
 def open_store(resolved: Resolved) -> Store:

@@ -1,16 +1,32 @@
-"""Which strategy does a session have, and what is it wired to?"""
+"""Which strategy does a session have, and what is it wired to? Its layers, its plans, its rotation and its log."""
 
+import platform
+from collections.abc import Callable
+from datetime import date
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ra import plugins
-from ra.agent.compose import Sections, Strategy, replaying
+from ra.agent import prompt, rotation
+from ra.agent.compose import Composed, Sections, Strategy, replaying
+from ra.agent.ground import Ground
+from ra.agent.observe import LEVELS, Line, LogFile, Observer
 from ra.agent.settings import STRATEGIES, check_strategy
+from ra.agent.turn import Turn
+from ra.context.strategies.channels import Task
 from ra.core.errors import ConfigError
+from ra.core.facts import Rotated
+from ra.core.messages import Message
+from ra.core.ports import Provider
+from ra.providers import catalog
+from ra.providers.retry import Retries
 
 if TYPE_CHECKING:
-    from ra.agent.strategies import Ground
+    from ra.agent.planner import Planner
     from ra.app import App
+    from ra.context.sources import Source
+    from ra.context.strategies.layered import World
 
 
 def choose(app: "App", wanted: str | None) -> str:
@@ -19,30 +35,192 @@ def choose(app: "App", wanted: str | None) -> str:
     Sources are a strategy of their own: they take the place of a default, and get along with no other that was named.
     """
     name = wanted or app.config.session.context_strategy
-    sources = bool(app.config.agent.context.sources) or app.config.agent.context.source_budget is not None
+    context = app.config.agent.context
+    composed = bool(context.sources) or context.source_budget is not None
     if name is not None:
-        check_strategy(name, place="contextStrategy")
-        if sources and name != "timeline":
+        check_strategy(name)
+        if composed and name != "timeline":
             raise ConfigError(
                 f"contextStrategy is {name!r}, and agent.context.sources says what the prompt is composed of; "
                 "leave one of the two out."
             )
-    if sources:
+    if composed:
         return "sources"
     return name or ("layered" if app.options.served else "timeline")
 
 
-def wire(app: "App", name: str, ground: "Ground", *, noticed: Sections) -> Strategy:
-    """The strategy itself. What it needs is loaded only now: most runs replay and need nothing."""
-    default = replaying(ground.sections, noticed)
-    if name == "timeline":
-        return default
-    from ra.agent.strategies import filed, guarded, sourced
+def log_to(app: "App") -> Callable[[Line], None]:
+    """The log file of the data directory, for lines that are important enough."""
+    file = LogFile(app.resolved.data_dir / "ra.log", clock=app.clock)
+    least = LEVELS.index(app.config.app.log_level)
 
-    if name == "sources":
-        return sourced(ground, *_sources(app, ground))
-    if name not in STRATEGIES:
-        file = plugins.locate(name, base=app.resolved.root)
-        function = plugins.load(str(file), base=app.resolved.root, name="on_context_build")
-        return filed(ground, guarded(function, call=app.worker.call, file=file, what="on_context_build"), default)
-    raise ConfigError(f"contextStrategy {name!r} is not wired.")
+    def sink(line: Line) -> None:
+        if LEVELS.index(line.level) >= least:
+            file(line)
+
+    return sink
+
+
+class Wiring:
+    """The strategy of one session, and what goes with it."""
+
+    def __init__(self, app: "App", name: str) -> None:
+        self.app = app
+        self.name = name
+        self.observer = Observer(app.log)
+        self.segment = rotation.Segment()
+        self.limits = rotation.limits(app.config.session, name)
+        self._planner: Planner | None = None
+
+    def attach(self, ground: Ground, turn: Turn) -> None:
+        """What exists only when the journal has been read, which this object watches from its first fact on."""
+        self.ground = ground
+        self.turn = turn
+        options = self.app.options
+        self.observer.task = Task(options.agent or "ra", options.channel, ground.journal.session, local=True)
+
+    # --- the strategy ---
+
+    def strategy(self, noticed: Sections) -> Strategy:
+        """What it needs is loaded only now: most runs replay, and need nothing."""
+        ground = self.ground
+        default = replaying(ground.sections, noticed)
+        if self.name == "timeline":
+            return default
+        from ra.agent.strategies import filed, guarded, sourced
+
+        if self.name == "sources":
+            budget = self.app.config.agent.context.source_budget
+            return sourced(ground, budget or 0, self._sources(ground))
+        if self.name not in STRATEGIES:
+            root, call = self.app.resolved.root, self.app.worker.call
+            file = plugins.locate(self.name, base=root)
+            function = plugins.load(str(file), base=root, name="on_context_build")
+            return filed(ground, guarded(function, call=call, file=file, what="on_context_build"), default)
+        return self._layered(ground)
+
+    def _layered(self, ground: Ground) -> Strategy:
+        from ra.agent.layering import Layers
+
+        session = self.app.config.session
+        layers = Layers(ground, session.layers, self.observer, world=self._world)
+        if self.name == "layered":
+            return layers.layered
+        from ra.agent.memory import ProjectMemory
+        from ra.agent.planner import Planner, planning
+
+        self._planner = Planner(
+            self._small, self._small_model(), session.planner, charge=partial(self.turn.charge, purpose="planner")
+        )
+        journal = ground.journal
+        memory = ProjectMemory(
+            self.app.store, str(self.app.resolved.root), journal.session, current=lambda: ground.prompt.text
+        )
+        return planning(layers, self._planner, memory, debug=self._debug)
+
+    def _sources(self, ground: Ground) -> "dict[str, Source]":
+        from ra.agent.sourcing import read_file, run_command
+        from ra.agent.strategies import guarded
+        from ra.context.sources import from_settings
+
+        root, call = self.app.resolved.root, self.app.worker.call
+
+        def load(place: str) -> Callable[..., object]:
+            path, _, name = place.rpartition(":") if ".py:" in place else (place, "", "content")
+            file = plugins.locate(path, base=root)
+            return guarded(plugins.load(str(file), base=root, name=name), call=call, file=file, what=name)
+
+        return from_settings(
+            self.app.config.agent.context,
+            read=partial(read_file, root=root),
+            run=partial(run_command, root=root, env=self.app.env),
+            load=load,  # type: ignore[arg-type]
+            timeline=ground.timeline_messages,
+        )
+
+    def _world(self) -> "World":
+        from ra.context.strategies.layered import World
+
+        resolved, config = self.app.resolved, self.app.config
+        return World(
+            root=str(resolved.root),
+            cwd=str(resolved.cwd),
+            branch=prompt.git_branch(resolved.root),
+            date=date.fromtimestamp(self.app.clock()).isoformat(),
+            system=platform.system(),
+            tools=tuple(spec.name for spec in self.ground.tools),
+            agents={
+                name: str(agent.get("description", ""))
+                for name, agent in config.agents.items()
+                if name != self.observer.task.agent
+            },
+            servers=tuple(server.name for server in config.agent.mcp_servers),
+            wiki=self._has_articles(),
+        )
+
+    def _has_articles(self) -> bool:
+        dirs = self.app.config.session.wiki.dirs
+        if not dirs:
+            return False
+        from ra.context.wiki import has_articles
+
+        return has_articles([Path(folder) for folder in dirs])
+
+    # --- the planner ---
+
+    def _small_model(self) -> str:
+        """The user's choice, else the provider's cheapest; a server of one's own may know one model only."""
+        app = self.app
+        if named := app.config.session.planner.model:
+            return named
+        elsewhere = app.provider_settings.base_url or app.env.get("OPENAI_BASE_URL", "").strip()
+        own = app.provider_name in ("local", "scripted") or (app.provider_name == "openai-chat" and elsewhere)
+        return app.model if own else catalog.cheapest_model(app.provider_name)
+
+    def _small(self) -> Provider:
+        return self.app.connect(retries=Retries(tries=1))
+
+    def _debug(self, why: str) -> None:
+        if self.app.env.get("AGENTX_PLANNER_DEBUG") == "1":
+            self.observer.unplanned(why)
+            self.app.warn(f"planner failed, layered for this turn: {why}")
+
+    # --- what goes with it ---
+
+    def rotate(self) -> Rotated | None:
+        """The fact that begins a new segment, when one is due."""
+        reason = rotation.due(self.segment, self.limits, now=self.app.clock())
+        if reason is None:
+            return None
+        engine, segment = self.ground.engine, self.segment
+        detail = {
+            "stale": f"— idle for {(self.app.clock() - (segment.heard or 0)) / 60:.0f} minutes",
+            "tier-2": f"— prior turn had {segment.last.total_input} total input tokens",
+            "max-turns": f"— {segment.turns} turns",
+        }[reason]
+        self.observer.rotated(reason, detail)
+        return rotation.rotate(
+            engine.view,
+            reason,
+            segment,
+            history=self.app.config.session.layers.history,
+            estimator=engine.estimator,
+        )
+
+    def composed(self, composed: Composed, message: Message) -> None:
+        system = sum(len(section.content) for section in composed.sections)
+        others = [one.text for one in composed.base or () if one is not message]
+        history = sum(map(len, others)) + sum(len(section.content) for section in composed.noticed)
+        self.observer.composed(history=history, system=system, message=len(message.text))
+
+    def finished(self) -> None:
+        """A run is over: did its last call reach the second tier?"""
+        threshold = self.app.config.session.tier_two_threshold_tokens or self.limits.tokens
+        if threshold is None and self.name == "planner":
+            threshold = rotation.TIER_TWO_TOKENS
+        if threshold is not None:
+            self.observer.billed(self.segment.last, threshold)
+
+    async def close(self) -> None:
+        if self._planner is not None:
+            await self._planner.close()
