@@ -97,6 +97,7 @@ class Engine:
             estimator=estimator,
             digest=self.digest,
             prompt=settings.prompt,
+            window=lambda: summary_info.window if settings.model and summary_info else self.window.limit,
             price=price,
         )
         self.compactor = Compactor(

@@ -83,7 +83,7 @@ class Compactor:
             fact = truncate(view, zones, room.goal) if room.must else None
             return ([fact] if fact else []), []
         facts, warning = await self._summarizer.compact(
-            view, zones, sent=sent, cap=room.summary, index=room.index, focus=focus
+            view, zones, sent=sent, cap=room.summary, index=room.index, rate=room.rate, focus=focus
         )
         return facts, [warning] if warning else []
 

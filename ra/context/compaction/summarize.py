@@ -42,7 +42,10 @@ Price = Callable[[str, Usage], Decimal | None]
 
 
 class Summarizer:
-    """Asks the model that is named, or else the one that is at work; `info` describes whichever it is."""
+    """Asks the model that is named, or else the one that is at work; `info` describes whichever it is.
+
+    `window` is what is known of its window by now: an overflow may have taught more than the catalog says.
+    """
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Summarizer:
         *,
         model: str | None,
         info: ModelInfo,
+        window: Callable[[], int | None],
         estimator: Estimator,
         digest: Digest,
         prompt: str | None,
@@ -58,25 +62,26 @@ class Summarizer:
         self._call = call
         self._model = model
         self._info = info
+        self._window = window
         self._estimator = estimator
         self._digest = digest
         self._prompt = prompt
         self._price = price
 
     async def compact(
-        self, view: View, zones: Zones, *, sent: Request, cap: int, index: int, focus: str = ""
+        self, view: View, zones: Zones, *, sent: Request, cap: int, index: int, rate: float, focus: str = ""
     ) -> tuple[list[Fact], str]:
         """Facts for the compactable zone, and a warning when the model failed: then an index stands in.
 
         `sent` is the request as it would go out now; `cap` the tokens for all that stands under the first prompt;
-        `index` those of the index.
+        `index` those of the index; `rate` tokens of the model at work are one of ours.
         """
         facts: list[Fact] = []
         model = self._model or sent.model
         fault = "it answered with nothing"
         try:
             async with asyncio.timeout(TIMEOUT_S):
-                answer = await self._ask(view, zones, sent, cap, focus, facts)
+                answer = await self._ask(view, zones, sent, cap, rate, focus, facts)
         except ProviderError as error:
             answer, fault = "", str(error)
             if isinstance(error, BadStream) and error.usage != Usage():
@@ -98,17 +103,19 @@ class Summarizer:
 
     # --- asking ---
 
-    async def _ask(self, view: View, zones: Zones, sent: Request, cap: int, focus: str, facts: list[Fact]) -> str:
+    async def _ask(
+        self, view: View, zones: Zones, sent: Request, cap: int, rate: float, focus: str, facts: list[Fact]
+    ) -> str:
         """The model's answer; every call that was made for it is in `facts`, also when a later one fails."""
         ask = self._prompt or ASK
         if focus:
             ask = f"{ask}\nPay most attention to: {focus}"
         output = min(self._info.max_output, max(256, self._estimator.scaled(cap)))
-        shared = self._shared(view, zones, sent, ask, output)
+        window = int((self._window() or UNKNOWN_WINDOW) / max(rate, self._estimator.factor))
+        shared = self._shared(view, zones, sent, ask, output, window)
         if shared is not None:
             return await self._answer(shared, facts)
-        window = self._info.window or UNKNOWN_WINDOW
-        room = self._estimator.plain(input_budget(window, output)) - self._estimator.text(ask) - cap - 200
+        room = input_budget(window, output) - self._estimator.text(ask) - cap - 200
         answer = ""
         for piece in _pieces([transcript(unit) for unit in zones.compactable], max(200, room), self._estimator):
             answer = await self._answer(self._request(self._model or sent.model, piece, answer, ask, output), facts)
@@ -119,14 +126,14 @@ class Summarizer:
         facts.append(self._spent(request.model, reply.usage))
         return reply.message.text
 
-    def _shared(self, view: View, zones: Zones, sent: Request, ask: str, output: int) -> Request | None:
+    def _shared(self, view: View, zones: Zones, sent: Request, ask: str, output: int, window: int) -> Request | None:
         """The question at the end of the very request that would go out now, where that is possible and cheaper.
 
         The model that works here has most of it in its cache, at a tenth of the price of the bare text.
         """
-        whole = self._estimator.request(sent) + self._estimator.scaled(self._estimator.text(ask) + 8)
+        whole = view.tokens() + self._estimator.text(ask) + 8
         hidden = sum(map(view.unit_tokens, zones.compactable))
-        left = (self._info.window or UNKNOWN_WINDOW) - whole
+        left = window - whole
         if self._model not in (None, sent.model) or left < output // 2 or whole * READ_PRICE >= hidden:
             return None
         return msgspec.structs.replace(sent, messages=(*sent.messages, say("user", ask)), max_output=min(output, left))
