@@ -14,36 +14,25 @@ from ra.core.value import Value, encode
 MOST = 4  # marks in one request, at Anthropic
 
 
-def marks(request: Request) -> Marks:
+def marks(request: Request, *, cut: bool = False) -> Marks:
     """At most four: the last message, the end of the request before, the tools, the system part; then tier edges.
 
     A cache is looked up at a mark and at most 20 blocks before it. One turn may add more than that, so the second mark
-    of the rolling pair stands exactly where the request before ended: right before the newest answer. After a
-    compaction that place is gone, and what is unchanged ends before the gap: it gets the mark of the tools, which the
-    mark on the system part covers.
+    of the rolling pair stands exactly where the request before ended: right before the newest answer. In the first
+    request after a `cut` that place is behind the gap, and what can still be read from the cache ends before it.
     """
-    rolling = _rolling(request.messages)
-    gap = _gap(request.messages)
-    placed = rolling if gap is None or gap in rolling else (gap, *rolling)
-    edges = _tier_edges(request)
-    tools = bool(request.tools) and (len(placed) < MOST - 1 or not edges)
-    left = MOST - len(placed) - tools
-    return Marks(tools, tuple(sorted(edges[-left:])), placed)
+    rolling = _rolling(request.messages, cut=cut)
+    left = MOST - len(rolling) - bool(request.tools)
+    return Marks(bool(request.tools), tuple(_tier_edges(request)[-left:]), rolling)
 
 
-def _gap(messages: tuple[Message, ...]) -> int | None:
-    """The last message before a gap, None when nothing was hidden or nothing stands before it."""
-    index = next((index for index, message in enumerate(messages) if message.name == COMPACTED), 0)
-    return index - 1 if index else None
-
-
-def _rolling(messages: tuple[Message, ...]) -> tuple[int, ...]:
-    if not messages:
-        return ()
+def _rolling(messages: tuple[Message, ...], *, cut: bool) -> tuple[int, ...]:
     last = len(messages) - 1
-    answers = (index for index in range(last, 0, -1) if messages[index].role == "assistant")
-    before = next(answers, 0) - 1
-    return (before, last) if before >= 0 else (last,)
+    if cut:
+        end = next((index for index, message in enumerate(messages) if message.name == COMPACTED), 0)
+    else:
+        end = next((index for index in range(last, 0, -1) if messages[index].role == "assistant"), 0)
+    return tuple(index for index in (end - 1, last) if index >= 0)
 
 
 def _tier_edges(request: Request) -> list[int]:

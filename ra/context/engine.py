@@ -106,6 +106,7 @@ class Engine:
         self._economy = economy if settings.strategy == "auto" and settings.enabled else None
         self._cache_key = cache_key
         self._billed: tuple[int, int] | None = None  # the first so many units, with all above them, are so many tokens
+        self._cut = False  # since the last bill
         self._refused = 0.0  # tokens of the model for one of o200k_base, as an overflow told
         self._sent: Request | None = None
 
@@ -126,13 +127,18 @@ class Engine:
         if self._economy:
             self._economy.observe(event)
         match fact:
-            case Spent(purpose="turn", usage=usage) if usage.total_input >= self._least_bill():
-                units = self.view.units
-                last = units[-1] if units else None
-                answered = bool(last and last.item.message.role == "assistant" and (last.open or not last.results))
-                self._billed = (len(units) - answered, usage.total_input)
-            case Checkpointed(after=after) if after:
-                self._billed = (len(self.view.units), after)
+            case Spent(purpose="turn", usage=usage):
+                self._cut = False
+                if usage.total_input >= self._least_bill():
+                    self._billed = (len(self.view.units) - self._just_answered(), usage.total_input)
+            case Checkpointed(after=after):
+                self._cut = True
+                self._billed = (len(self.view.units), after) if after else None
+
+    def _just_answered(self) -> bool:
+        """Is the last unit the answer to what was billed? Its calls have no results yet."""
+        last = self.view.units[-1] if self.view.units else None
+        return last is not None and last.item.message.role == "assistant" and (last.open or not last.results)
 
     def _least_bill(self) -> float:
         """What a report must say to be believed: requests grow, but some servers leave out what their cache held."""
@@ -162,7 +168,7 @@ class Engine:
         if total is None or not reason:
             return self._hand_over(self.view, total)
         space = self.room(total, refit, eager=reason == force != OVERFLOW)
-        sent = self._finish(self.view.request(), total)
+        sent = self._finish(self.view.request(), total, cut=self._cut)
         shrunk = await self.compactor.shrink(self.view, space, reason, sent=sent, focus=focus)
         if space.must and shrunk.view.tokens() > space.most:
             raise UserError(too_small(shrunk.view, space, self.estimator))
@@ -173,7 +179,7 @@ class Engine:
 
     def request(self) -> Request:
         """The next request as it stands, without deciding anything: what `ra context` shows."""
-        return self._finish(self.view.request(), self.measure(exact=False))
+        return self._finish(self.view.request(), self.measure(exact=False), cut=self._cut)
 
     def measure(self, *, exact: bool) -> int | None:
         """The model's tokens in the next request: what was last reported, and an estimate of what came since."""
@@ -259,11 +265,11 @@ class Engine:
     def _hand_over(
         self, view: View, total: int | None, *, facts: tuple[Fact, ...] = (), warnings: tuple[str, ...] = ()
     ) -> Assembly:
-        request = self._finish(view.request(), total)
+        request = self._finish(view.request(), total, cut=self._cut or bool(facts))
         self._sent = request
         return Assembly(request, facts, total, warnings)
 
-    def _finish(self, request: Request, total: int | None) -> Request:
+    def _finish(self, request: Request, total: int | None, *, cut: bool) -> Request:
         """Add the cache marks, and lower the room for the answer where the window has no more."""
         limit, output, effort = self.window.limit, request.max_output, request.effort
         if limit and total and total + output > limit:
@@ -272,7 +278,11 @@ class Engine:
                 budget = output // 2
                 effort = Effort(effort.level, budget) if budget >= LEAST_THINKING else Effort()
         return msgspec.structs.replace(
-            request, max_output=output, effort=effort, marks=cacheplan.marks(request), cache_key=self._cache_key
+            request,
+            max_output=output,
+            effort=effort,
+            marks=cacheplan.marks(request, cut=cut),
+            cache_key=self._cache_key,
         )
 
     # --- learn ---
