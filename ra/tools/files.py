@@ -3,7 +3,7 @@
 import contextlib
 import os
 import stat
-import tempfile
+import time
 from typing import BinaryIO
 
 from ra.tools.paths import shown
@@ -52,7 +52,9 @@ def replace_file(path: str, data: bytes) -> None:
 
 
 def _swap_in(folder: str, path: str, data: bytes, old: os.stat_result | None) -> None:
-    handle, draft = tempfile.mkstemp(dir=folder, prefix=".ra-", suffix=".tmp")
+    # Not tempfile, which costs every start 4 ms.
+    draft = os.path.join(folder, f".ra-{os.getpid()}-{time.monotonic_ns()}.tmp")
+    handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
@@ -81,6 +83,8 @@ def why_not(path: str, error: OSError) -> str:
 def _why(path: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"{shown(path)} does not exist.{_near(path)}"
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"{shown(path)}: a file stands where a folder would have to be."
     return why_not(path, error)
 
 

@@ -1,6 +1,5 @@
 """What did the user set for single tools? `agent.tools`: per tool enabled, rootDir; for Bash also env."""
 
-import difflib
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,8 @@ def options_of(settings: dict[str, Any], root: str, custom: tuple[str, ...] = ()
         if name == "custom":
             continue
         if name not in known and not name.startswith("mcp__"):
+            import difflib  # only for a name that is wrong
+
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             meant = f"did you mean {close[0]}?" if close else f"tools: {', '.join(known)}, and custom."
             raise ConfigError(f"agent.tools.{name}: there is no such tool; {meant}")

@@ -132,7 +132,7 @@ class Place(Value, frozen=True):
 
 def shown(path: str) -> str:
     """A path on one line of text: quoted when a control character is in it, invalid bytes replaced."""
-    clean = path.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    clean = re.sub("[\ud800-\udfff]", "\ufffd", path)
     return msgspec.json.encode(clean).decode() if any(ord(c) < 32 or ord(c) == 127 for c in clean) else clean
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ra.core.errors import ConfigError
+from ra.core.errors import ConfigError, UsageError
 from ra.core.events import Event, ToolOutput, Warned
 from ra.core.facts import Entry, Fact
 from ra.core.messages import Text, ToolCall, ToolResult
@@ -28,11 +28,9 @@ from ra.tools.environment import clean
 from ra.tools.options import ToolOptions, options_of
 from ra.tools.paths import INSTRUCTIONS, Place, shown
 from ra.tools.permissions import Allow, Ask, Deny, decide
-from ra.tools.preview import preview
 from ra.tools.process import Launch
 from ra.tools.rules import Rule, parse_rule
 from ra.tools.sandbox.find import Box, find_sandbox
-from ra.tools.sandbox.launch import under_warden
 from ra.tools.settings import Sandbox, ToolSettings
 from ra.tools.tool import Mistake, Output, Tool, read_args, text_output, usage
 from ra.tools.undo import Undo
@@ -100,6 +98,21 @@ class Toolbox:
         self._tools = {
             name: everything[name] for name in sorted(everything) if options.get(name, ToolOptions()).enabled
         }
+        self._usual, self._free = self._tools, self.place.free
+
+    @property
+    def tools(self) -> tuple[Tool, ...]:
+        return tuple(self._tools.values())
+
+    def use(self, tools: Sequence[Tool]) -> None:
+        """Offer exactly these from now on: ours, and what the caller brought, which is as free as custom tools are."""
+        brought = [tool for tool in tools if tool is not self._usual.get(tool.name)]
+        names = [tool.name for tool in tools]
+        if taken := [tool.name for tool in brought if tool.name in self._usual or names.count(tool.name) > 1]:
+            raise UsageError(f"The name {taken[0]} is taken by another tool; choose another.")
+        free = (*self._free, *(tool.name for tool in brought))
+        self.place = msgspec.structs.replace(self.place, free=free)
+        self._tools = {tool.name: tool for tool in sorted(tools, key=lambda tool: tool.name)}
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
@@ -183,6 +196,8 @@ class Toolbox:
         async with self._asking:  # one question at a time, also for calls that run side by side
             if isinstance(decide(call, self.rules, place), Allow):
                 return call, False  # an answer in between has allowed it
+            from ra.tools.preview import preview  # difflib, only for a question
+
             text = preview(call, place, cwd=place.cwd, outside=decision.outside)
             answer = await ask(Question(call, decision.reason, text))
             if answer.verdict == "no":
@@ -209,6 +224,8 @@ class Toolbox:
         )
 
     def _launch(self, script: str, cwd: str, *, outside: bool) -> Launch:
+        from ra.tools.sandbox.launch import under_warden  # ctypes and more, only for a command
+
         argv = ["bash", "--noprofile", "--norc", "-c", script]
         box = self.box
         return under_warden(argv) if outside or box is None else box.launch(argv, cwd)

@@ -37,6 +37,7 @@ def glob_tool(place: Place, *, timeout_s: float) -> Tool:
         name="Glob",
         description="Find files by name, newest first; git-ignored ones are left out.",
         reads_only=True,
+        own_timeout=True,
     )
 
 

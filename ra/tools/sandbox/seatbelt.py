@@ -80,7 +80,8 @@ def profile(layout: Layout, tmp: str, instructions: tuple[str, ...], secrets: tu
     parents = {os.path.dirname(path) for path in layout.own} - {layout.root}
     lines += [f"(deny file-write-unlink (literal {_quoted(path)}))" for path in sorted(parents)]
     names = "|".join(re.escape(name) for name in instructions)
-    lines.append(f'(deny file-write* (regex #"^{re.escape(layout.root)}/(.*/)?({names})$"))')
+    root = re.escape(layout.root).replace('"', ".")
+    lines.append(f'(deny file-write* (regex #"^{root}/(.*/)?({names})$"))')
     lines += [f"(deny file-read* file-write* {_subpath(path)})" for path in (*layout.hidden, *secrets)]
     return "\n".join(lines) + "\n"
 

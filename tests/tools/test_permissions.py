@@ -1,0 +1,231 @@
+from pathlib import Path
+
+import pytest
+
+from ra.core.errors import ConfigError
+from ra.core.messages import ToolCall
+from ra.tools.paths import Place, fold, is_secret, protected
+from ra.tools.permissions import Allow, Ask, Decision, Deny, decide, explain, rules_from
+from ra.tools.rules import Rule, parse_rule
+from ra.tools.settings import RuleSettings
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    root = tmp_path / "project"
+    (root / "src").mkdir(parents=True)
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside/file").touch()
+    (root / "link").symlink_to(tmp_path / "outside")
+    (root / "loop").symlink_to("loop")
+    (root / "inner").symlink_to("src")
+    return Place(str(root), str(root), str(tmp_path / "home"), writes=True)
+
+
+def judge(place: Place, tool: str, path: str, *rules: str) -> Decision:
+    made = tuple(parse_rule(text.split(" ", 1)[1], text.split(" ", 1)[0]) for text in rules)  # type: ignore[arg-type]
+    return decide(ToolCall("1", tool, {"path": path}), made, place)
+
+
+@pytest.mark.parametrize("path", ["a.py", "src/new/deep.py", "./src/../a.py", "inner/a.py", ".gitignore", "AGENTS.txt"])
+def test_the_project_is_free(place: Place, path: str) -> None:
+    assert isinstance(judge(place, "Read", path), Allow)
+    assert isinstance(judge(place, "Write", path), Allow)
+    assert isinstance(judge(place, "Write", str(Path(place.root) / path)), Allow)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["../outside/file", "/etc/passwd", "link/file", "link/../outside/file", "src/../../outside/file", "~/x", "//etc/x"],
+)
+def test_what_lies_outside_asks_also_through_links(place: Place, path: str) -> None:
+    for tool in ("Read", "Write", "Edit", "LS", "Glob", "Grep"):
+        assert isinstance(judge(place, tool, path), Ask)
+
+
+def test_a_loop_of_links_is_judged_and_not_followed(place: Place) -> None:
+    assert isinstance(judge(place, "Read", "loop/x"), Allow)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".env", ".env.local", "src/.ENV", "deploy/prod.env", "server.pem", "a/b/id_rsa", "id_ed25519", ".ssh/config"),
+        *("x/.aws/credentials", ".netrc", "tls.KEY", ".git-credentials"),
+    ],
+)
+def test_secrets_ask(place: Place, path: str) -> None:
+    assert "secrets" in str(judge(place, "Read", path))
+    assert isinstance(judge(place, "Write", path), Ask)
+
+
+@pytest.mark.parametrize("path", [".env.example", "id_rsa.pub", "environment.py", "keys.py", "env", "secret.txt"])
+def test_what_only_sounds_secret_does_not(path: str) -> None:
+    assert not is_secret(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(".git/hooks/pre-commit", ".git/config", ".ra/x", "AGENTS.md", "src/AGENTS.md", "CLAUDE.md", ".cursorrules"),
+        *("ra.yaml", ".github/copilot-instructions.md", "sub/.git/config", "agents.MD", ".GIT/config", "CLAUDE.md."),
+        *(
+            "CLAUDE.md ",
+            ".g\u200cit/config",
+            "ＡGENTS.md",
+            "AGENTS\u200d.md",
+            "inner/CLAUDE.md",
+            "src/../.git/x",
+            ".git",
+        ),
+    ],
+)
+def test_protected_paths_ask_before_they_are_written_but_may_be_read(place: Place, path: str) -> None:
+    assert isinstance(judge(place, "Write", path), Ask)
+    assert isinstance(judge(place, "Edit", path), Ask)
+    assert isinstance(judge(place, "Read", path), Allow)
+
+
+def test_a_link_with_a_harmless_name_does_not_hide_a_protected_one(place: Place) -> None:
+    (Path(place.root) / "notes.md").symlink_to("AGENTS.md")
+    (Path(place.root) / "CLAUDE.md").symlink_to("src/rules.txt")
+    assert isinstance(judge(place, "Write", "notes.md"), Ask)
+    assert isinstance(judge(place, "Write", "CLAUDE.md"), Ask)
+
+
+def test_other_instruction_files_can_be_named(place: Place) -> None:
+    import msgspec
+
+    other = msgspec.structs.replace(place, instructions=("RULES.md",))
+    assert isinstance(judge(other, "Write", "src/RULES.md"), Ask)
+    assert isinstance(judge(other, "Write", "AGENTS.md"), Allow)
+
+
+def test_deny_wins_over_ask_wins_over_allow(place: Place) -> None:
+    rules = ("allow Write(src/**)", "ask Write(src/a*)", "deny Write(src/ab*)")
+    assert isinstance(judge(place, "Write", "src/x", *rules), Allow)
+    assert isinstance(judge(place, "Write", "src/a", *rules), Ask)
+    assert isinstance(judge(place, "Write", "src/ab", *rules), Deny)
+    assert isinstance(judge(place, "Write", "src/ab", *reversed(rules)), Deny)
+
+
+def test_a_bare_rule_does_not_open_what_is_protected(place: Place) -> None:
+    for rule in ("allow Write", "allow Write(**)", "allow *"):
+        assert isinstance(judge(place, "Write", ".git/config", rule), Ask)
+        assert isinstance(judge(place, "Write", "/etc/passwd", rule), Ask)
+    assert isinstance(judge(place, "Write", ".git/config", "allow Write(.git/config)"), Allow)
+    assert isinstance(judge(place, "Read", "/etc/passwd", "allow Read(/etc/*)"), Allow)
+    assert isinstance(judge(place, "Read", "~/notes/a", "allow Read(~/notes)"), Allow)
+
+
+def test_deny_knows_a_path_by_each_of_its_names(place: Place) -> None:
+    rule = "deny Read(src/secret.txt)"
+    for path in ("src/secret.txt", "inner/secret.txt", "src/../src/secret.txt", "SRC/Secret.txt"):
+        assert isinstance(judge(place, "Read", path, rule), Deny)
+    assert isinstance(judge(place, "Read", "link/file", "deny Read(link)"), Deny)
+
+
+def test_a_name_alone_is_meant_at_every_depth_and_a_folder_with_its_content(place: Place) -> None:
+    assert isinstance(judge(place, "Read", "a/b/secret.txt", "deny Read(secret.txt)"), Deny)
+    assert isinstance(judge(place, "Read", "private/x/y", "deny Read(private/)"), Deny)
+    assert isinstance(judge(place, "Read", "a/x.log", "deny Read(*.log)"), Deny)
+    assert isinstance(judge(place, "Read", "a/x.log", "deny Read(/x.log)"), Allow)
+
+
+def test_without_writes_the_flag_is_named(place: Place) -> None:
+    import msgspec
+
+    quiet = msgspec.structs.replace(place, writes=False)
+    assert judge(quiet, "Write", "a") == Ask("without a terminal writing needs --write", rule="Write")
+    assert isinstance(judge(quiet, "Write", "a", "allow Write(a)"), Allow)
+
+
+@pytest.mark.parametrize(
+    ("url", "rule", "allowed"),
+    [
+        ("https://docs.python.org/3/", "WebFetch(domain:python.org)", True),
+        ("https://evilpython.org/", "WebFetch(domain:python.org)", False),
+        ("https://python.org.evil.com/", "WebFetch(domain:python.org)", False),
+        ("https://python.org@evil.com/", "WebFetch(domain:python.org)", False),
+        ("https://evil.com/?python.org", "WebFetch(domain:python.org)", False),
+        ("https://a.com/x", "WebFetch(https://a.com/*)", True),
+        ("https://a.com.evil/x", "WebFetch(https://a.com/*)", False),
+        ("https://a.com/x", "WebFetch", True),
+    ],
+)
+def test_addresses(place: Place, url: str, rule: str, *, allowed: bool) -> None:
+    decision = decide(ToolCall("1", "WebFetch", {"url": url}), (parse_rule(rule, "allow"),), place)
+    assert isinstance(decision, Allow) is allowed
+
+
+def test_a_tool_nobody_knows_asks(place: Place) -> None:
+    call = ToolCall("1", "mcp__x__y", {"a": 1})
+    assert isinstance(decide(call, (), place), Ask)
+    assert isinstance(decide(call, (parse_rule("mcp__x__*", "allow"),), place), Allow)
+    assert isinstance(decide(call, (parse_rule("*", "deny"),), place), Deny)
+
+
+def test_git_in_another_repository_is_not_what_the_rule_meant(place: Place) -> None:
+    (Path(place.root) / "vendor/.git").mkdir(parents=True)
+    rules = (parse_rule("Bash(git status:*)", "allow"),)
+
+    def judged(command: str, cwd: str) -> Decision:
+        here = Place(place.root, str(Path(place.root) / cwd), place.home)
+        return decide(ToolCall("1", "Bash", {"command": command}), rules, here)
+
+    assert isinstance(judged("git status", "."), Allow)
+    assert isinstance(judged("cd src && git status", "."), Allow)
+    assert isinstance(judged("cd vendor && git status", "."), Ask)
+    assert isinstance(judged("git status", "vendor"), Ask)
+    assert isinstance(judged("cd src; cd ../vendor; git status", "."), Ask)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "cannot be read"),
+        ("Bash(", "cannot be read"),
+        ("Bash(ls", "cannot be read"),
+        ("Bash()", "the pattern is empty"),
+        ("bash(ls)", "did you mean Bash?"),
+        ("READ", "did you mean Read?"),
+        ("Bash('ls)", "No closing quotation"),
+        ("Read Write", "cannot be read"),
+        ("(x)", "cannot be read"),
+    ],
+)
+def test_a_wrong_rule_is_refused_with_what_is_right(text: str, words: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        parse_rule(text, "allow")
+    assert words in str(caught.value)
+    assert repr(text) in str(caught.value)
+
+
+def test_rules_come_from_settings() -> None:
+    settings = (RuleSettings(allow="Bash(make:*)"), RuleSettings(deny="Read(.env)"))
+    assert rules_from(settings) == (Rule("allow", "Bash", "make:*"), Rule("deny", "Read", ".env"))
+    with pytest.raises(ConfigError, match=r"rules\[0\] needs exactly one of"):
+        rules_from((RuleSettings(allow="Bash", deny="Bash"),))
+    with pytest.raises(ConfigError, match=r"rules\[1\] needs exactly one of"):
+        rules_from((RuleSettings(allow="Bash"), RuleSettings()))
+
+
+def test_explain_says_what_runs_and_why(place: Place) -> None:
+    rules = (parse_rule("Bash(git diff:*)", "allow"), parse_rule("Bash(rm:*)", "deny"))
+
+    def told(command: str) -> str:
+        return explain(ToolCall("1", "Bash", {"command": command}), rules, place)
+
+    assert told("git diff") == "runs      git diff\nallowed   the rule allow Bash(git diff:*), outside the sandbox"
+    assert told("git diff; sudo rm x").splitlines()[-1] == "denied    the rule deny Bash(rm:*) forbids it"
+    assert told("ls > x").splitlines() == [
+        "runs      ls",
+        "unclear   it redirects to or from x",
+        "asks      there is no sandbox to run it in; allowed by the rule Bash(ls > x)",
+        "          without a terminal it is refused",
+    ]
+
+
+def test_names_are_compared_as_the_most_forgiving_file_system_would() -> None:
+    assert {fold(name) for name in (".GIT", ".git", ".g\u200dit", ".git. ", ".ｇit")} == {".git"}
+    assert protected("a/b/c.md") == ""
