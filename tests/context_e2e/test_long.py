@@ -1,0 +1,37 @@
+"""Sessions of any length on windows of any size: they end with the answer, and nothing of them is lost."""
+
+from pathlib import Path
+
+import pytest
+
+from ra.core.events import Compacted
+from ra.testing.server import DialectName
+from tests.agent.scenario import ended
+from tests.context_e2e.longrun import ANSWER, FACTS, Long, prompt_in
+
+WINDOWS = (8_000, 32_000, 200_000)
+STRATEGIES = ("truncate", "digest", "summarize", "auto")
+CASES = [
+    *(("anthropic", window, strategy) for window in WINDOWS for strategy in STRATEGIES),
+    *(("openai-chat", 8_000, strategy) for strategy in STRATEGIES),
+    *(("openai-chat", window, "truncate") for window in WINDOWS[1:]),
+]
+
+
+@pytest.mark.parametrize(("dialect", "window", "strategy"), CASES)
+def test_a_long_session_ends_with_its_answer_and_loses_nothing(
+    tmp_path: Path, dialect: DialectName, window: int, strategy: str
+) -> None:
+    long = Long(tmp_path, dialect, window, strategy)
+    last = ended(long.events)
+    compactions = sum(isinstance(event, Compacted) for event in long.events)
+    print(
+        f"{dialect} {window} {strategy}: {last.outcome}, {len(long.server.turns)} turns, {compactions} compactions, "
+        f"{long.server.summaries} summaries, {len(long.server.refused)} refusals, {len(long.seen())} facts"
+    )
+    assert (last.outcome, last.answer, last.error) == ("answered", ANSWER, "")
+    assert [words for words in long.server.refused if "context length" not in words and "too long" not in words] == []
+    assert len(long.server.refused) <= 1
+    assert [index for index, body in enumerate(long.server.bodies_taken) if not prompt_in(body)] == []
+    assert long.seen() == set(range(FACTS))
+    assert compactions
