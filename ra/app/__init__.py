@@ -118,7 +118,6 @@ class App:
         learned = self._learned()
         estimator = Estimator(learned.factor or self.info.tokens_per_o200k)
         provider = self.connect()
-        economy = self._economy()
         engine = Engine(
             agent.compaction,
             estimator=estimator,
@@ -128,12 +127,12 @@ class App:
             summarize=lambda request: parts.whole(provider, self._for_summary(request)),
             summary_info=connect.info(self.provider_name, agent.compaction.model or self.model),
             price=self.price,
-            economy=economy,
+            economy=self._economy(),
             cache_key=timeline.session,
         )
         name = "timeline" if nested else strategies.choose(self, strategy)
         wiring = strategies.Wiring(self, name)
-        watching = [*([economy.observe] if economy else []), engine.apply, wiring.segment.apply]
+        watching = [engine.apply, wiring.segment.apply]
         journal = Journal(timeline, watching, in_memory=_in_memory)
         journal.record(*folds.repair(timeline.events()))
         toolbox = self._toolbox(

@@ -113,9 +113,10 @@ class Economy:
         rules = self._rules(self._model)
         warm = rules.kind != "none" and self._sent is not None and self._now - self._sent <= rules.lifetime_s
         cached = min(request.total, self._last) if warm else 0
-        keeping = _input(row, rules, read=cached, new=request.total - cached)
+        # Where a provider bills no writes, the row's price of writing is that of plain input.
+        keeping = float(row.price(Usage(cache_read=cached, cache_write=request.total - cached)))
         head = min(cached, request.before)
-        cutting = _input(row, rules, read=head, new=request.after - head)
+        cutting = float(row.price(Usage(cache_read=head, cache_write=request.after - head)))
         return cutting - keeping if keeping else None
 
     def _bill(self, time: float, spent: Spent) -> None:
@@ -128,8 +129,7 @@ class Economy:
             if self._cut is not None:
                 grown = max(0, self._cut.before - self._last)
                 rewritten = max(0, usage.cache_write + usage.input - grown)
-                write = rates.cache_write if usage.cache_write else rates.input
-                self._saved -= rewritten * float(write - rates.cache_read) / MILLION
+                self._saved -= rewritten * float(rates.cache_write - rates.cache_read) / MILLION
         self._cut = None
         self._model = spent.model
         self._sent = time - spent.seconds
@@ -145,8 +145,3 @@ def _dollars(spent: Spent, row: PriceRow | None) -> float:
 
 def _reading(row: PriceRow, total: int) -> float:
     return float(row.at(total).cache_read) * total / MILLION
-
-
-def _input(row: PriceRow, rules: CacheRules, *, read: int, new: int) -> float:
-    usage = Usage(cache_read=read, cache_write=new) if rules.writes else Usage(input=new, cache_read=read)
-    return float(row.price(usage))
