@@ -12,9 +12,8 @@ import re
 import sys
 import threading
 import traceback
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import Future
-from difflib import get_close_matches
 from pathlib import Path
 from types import CoroutineType, FrameType, ModuleType
 from typing import Any
@@ -36,9 +35,7 @@ def load(ref: str, *, base: Path, name: str | None = None) -> Any:
     if wanted is None:
         return module
     if not hasattr(module, wanted):
-        near = get_close_matches(wanted, [n for n in vars(module) if not n.startswith("_")], 1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        raise UserError(f"{path} defines no {wanted!r}.{hint}")
+        raise UserError(f"{path} defines no {wanted!r}.{_near(wanted, [n for n in vars(module) if n[0] != '_'])}")
     return getattr(module, wanted)
 
 
@@ -48,11 +45,17 @@ def locate(path: str, *, base: Path) -> Path:
         full = (base / Path(path).expanduser()).resolve()
         if full.is_file():
             return full
-        near = get_close_matches(full.name, [p.name for p in full.parent.glob("*")], 1) if full.parent.is_dir() else []
+        neighbours = [entry.name for entry in full.parent.iterdir()] if full.parent.is_dir() else []
     except (OSError, ValueError, RuntimeError) as error:
         raise UserError(f"{path!r} cannot be read: {error}.") from error
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    raise UserError(f"There is no file {full}.{hint}")
+    raise UserError(f"There is no file {full}.{_near(full.name, neighbours)}")
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # for mistakes only
+
+    near = get_close_matches(name, known, 1)
+    return f" Did you mean {near[0]!r}?" if near else ""
 
 
 def _line_in(error: BaseException, file: Path) -> int:

@@ -5,9 +5,7 @@
 """
 
 import hashlib
-import json
 import os
-import shlex
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -50,7 +48,7 @@ class Item(Value, frozen=True):
 
     @property
     def line(self) -> str:
-        return f"{'.'.join(self.key)}: {self.kind} {self.what}"
+        return f"{'.'.join(self.key)}: {self.kind} {self.what}".encode("utf-8", "backslashreplace").decode()
 
 
 def risky(data: Mapping[str, Any], *, base: Path, root: Path) -> tuple[Item, ...]:
@@ -160,6 +158,8 @@ class _Finder:
 
     def words(self, command: str) -> tuple[str, ...]:
         """The files of the project that a command names."""
+        import shlex  # like json below: most projects name no command
+
         try:
             words = shlex.split(command)
         except ValueError:
@@ -167,13 +167,13 @@ class _Finder:
         found = []
         for word in words:
             for folder in (self.base, self.root):
-                full = os.path.realpath(os.path.join(folder, word)) if "\0" not in word else ""  # noqa: PTH118
+                full = _real(folder, word)
                 if os.path.isfile(full) and Path(full).is_relative_to(self.root):  # noqa: PTH113
                     found.append(full)
         return tuple(dict.fromkeys(found))
 
     def outside(self, path: Any) -> bool:
-        full = os.path.realpath(os.path.join(self.base, os.path.expanduser(str(path))))  # noqa: PTH111, PTH118
+        full = _real(self.base, os.path.expanduser(str(path)))  # noqa: PTH111 - any text may stand here
         return not Path(full).is_relative_to(self.root)
 
 
@@ -230,7 +230,7 @@ class Trust:
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, 0o600)
-            file.write(json.dumps(projects, indent=1, sort_keys=True).encode())
+            file.write(msgspec.json.format(msgspec.json.encode(projects, order="sorted"), indent=1))
             file.flush()
             os.fsync(descriptor)
         draft.replace(self.path)
@@ -240,7 +240,7 @@ def fingerprint(item: Item) -> str:
     """A hash over what the item says and every byte of every file that it names."""
     digest = hashlib.sha256(_json([item.kind, item.key, item.value]).encode())
     for file in item.files:
-        digest.update(f"\0{file}\0{_file_hash(file)}".encode(errors="surrogateescape"))
+        digest.update(f"\0{file}\0{_file_hash(file)}".encode(errors="surrogatepass"))
     return digest.hexdigest()
 
 
@@ -254,6 +254,14 @@ def _file_hash(path: str) -> str:
         return "no file"
     with os.fdopen(descriptor, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _real(folder: Path, name: str) -> str:
+    """The path behind a name; empty for text that can be none."""
+    try:
+        return os.path.realpath(os.path.join(folder, name))  # noqa: PTH118 - any text may stand here
+    except ValueError:
+        return ""
 
 
 def _name(project: Path) -> str:
@@ -283,4 +291,6 @@ def _camel(name: str) -> str:
 
 
 def _json(value: Any) -> str:
+    import json  # escapes what msgspec refuses: YAML can spell a lone surrogate
+
     return json.dumps(value, sort_keys=True, default=str)

@@ -62,9 +62,10 @@ def nested(
 ) -> Discovered:
     """The files of the directories down to what a tool has touched that are not among the `given` sections."""
     root = Path(os.path.realpath(root or git_root(cwd) or cwd))
-    if "\0" in str(touched):  # a model may name anything
+    try:
+        path = Path(os.path.realpath(cwd / touched))
+    except ValueError:  # a NUL or a lone surrogate: a model may name anything
         return Discovered()
-    path = Path(os.path.realpath(cwd / touched))
     folder = path if os.path.isdir(path) else path.parent  # noqa: PTH112 - Path.is_dir raises on a name too long
     if not folder.is_relative_to(root) or FOREIGN.intersection(folder.relative_to(root).parts):
         return Discovered()

@@ -87,7 +87,7 @@ class Hooks:
         path = (self._base / Path(item).expanduser()).resolve()
         if not path.is_file():
             raise UserError(f"agent.middleware.{hook}: there is no file {path}. (A command is written `shell: …`.)")
-        return Script(item, command_for(path), cwd=self._base, env=self._env)
+        return Script(self._shown(item), command_for(path), cwd=self._base, env=self._env)
 
     def _function(self, hook: Hook, item: str) -> "_Function":
         ref, _, name = item.partition(".py:")
@@ -97,7 +97,11 @@ class Hooks:
             found = getattr(found, snake(hook), None) or getattr(found, "middleware", None)
         if not callable(found):
             raise UserError(f"{path} has no function {name or snake(hook)!r}{'' if name else ' (or middleware)'}.")
-        return _Function(item, path, found, self._call)
+        return _Function(self._shown(item), path, found, self._call)
+
+    def _shown(self, item: str) -> str:
+        """The name in messages: what a configuration made absolute is relative to the project again."""
+        return os.path.relpath(item, self._base) if Path(item).is_relative_to(self._base) else item
 
 
 class _Function:

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import shutil
 import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -43,6 +42,8 @@ def command_for(script: Path) -> tuple[str, ...]:
         raise UserError(
             f"{script} is no hook: use a .py file, {', '.join(INTERPRETERS)}, or make it executable (chmod +x)."
         )
+    import shutil  # 4 ms, for scripts that do not say what runs them
+
     found = next((path for path in map(shutil.which, programs) if path), None)
     if found is None:
         raise UserError(f"{script} needs {' or '.join(programs)}, which is not installed.")

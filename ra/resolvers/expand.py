@@ -84,7 +84,10 @@ async def _fetch(url: str) -> Any:
 
 def attach(path: str, *, cwd: Path) -> Expansion:
     """What `--file PATH` attaches, wherever it lies: the user named it. Raises UserError."""
-    full = os.path.realpath(cwd / Path(path).expanduser()) if "\0" not in path else ""
+    try:
+        full = os.path.realpath(cwd / Path(path).expanduser())
+    except (ValueError, RuntimeError):  # a NUL, a lone surrogate, the home of nobody
+        full = ""
     name = shown(path)
     if not os.path.exists(full):  # noqa: PTH110 - a name too long is a missing file, no exception
         folder = Path(full).parent

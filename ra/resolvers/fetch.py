@@ -160,7 +160,8 @@ async def _checked(host: str, port: int, resolve: Resolve, allow: Allow) -> list
         raise FetchFailed(f"{host} has no address")
     for text in found:
         if not allow(ipaddress.ip_address(text), port):
-            raise FetchFailed(f"{host} is not on the public internet ({text}); private addresses are not fetched")
+            where = f"{host} ({text})" if spelled is None or text != host else host
+            raise FetchFailed(f"{where} is not on the public internet; private addresses are not fetched")
     return found
 
 

@@ -57,7 +57,7 @@ class Files:
     async def _existing(self, ref: str, path: str, lines: tuple[int, int | None] | None, place: Place) -> Resolved:
         real = os.path.realpath(path)
         name = _relative(path, place.root)
-        if refusal := await _refusal(path, real, name, place):
+        if refusal := await _refusal(path, real, ref, place):
             return Resolved(warnings=(refusal,))
         if os.path.isdir(real):
             return _attach_many(ref, globs.find_in(real, root=place.root), place)
@@ -72,10 +72,12 @@ class Files:
         return Resolved(blocks(name, loaded, lines), warnings, (name,))
 
     async def _glob(self, ref: str, place: Place) -> Resolved:
-        pattern = os.path.expanduser(ref).replace("\0", "")
+        if _full(ref, place.cwd) is None:
+            return Resolved()
+        pattern = os.path.expanduser(ref)
         bases = dict.fromkeys(globs.split(alternative, place.cwd)[0] for alternative in globs.braces(pattern))
         for base in bases:
-            if refusal := await _refusal(base, base, f"{base}/", place):
+            if refusal := await _refusal(base, base, ref, place):
                 return Resolved(warnings=(refusal,))
         found = globs.find(pattern, cwd=place.cwd, root=place.root)
         if not found.files and not found.ignored and not found.links_out and found.complete and ref.strip("*{},") == "":
@@ -129,22 +131,24 @@ def _target(form: str, cwd: Path) -> tuple[str | None, tuple[int, int | None] | 
 
 
 def _full(form: str, cwd: Path) -> str | None:
-    if "\0" in form:
+    try:
+        os.fsencode(form)
+    except UnicodeEncodeError:
         return None
-    return os.path.join(cwd, os.path.expanduser(form))
+    return None if "\0" in form else os.path.join(cwd, os.path.expanduser(form))
 
 
-async def _refusal(path: str, real: str, name: str, place: Place) -> str:
+async def _refusal(path: str, real: str, ref: str, place: Place) -> str:
     """Why this must not be read; empty when it may."""
     root = os.path.realpath(place.root)
     if globs.inside(real, root):
         return ""
     typed = os.path.normpath(path)
     if globs.inside(typed, str(place.root)) or globs.inside(typed, root):
-        return f"@{shown(name)}: a link that leads out of the project, to {shown(real)}; not attached."
+        return f"@{shown(ref)}: a link that leads out of the project, to {shown(real)}; not attached."
     if place.ask_outside is not None and await place.ask_outside(Path(real)):
         return ""
-    return f"@{shown(name)}: outside the project ({shown(str(place.root))}); not attached. Use --file for such a file."
+    return f"@{shown(ref)}: outside the project ({shown(str(place.root))}); not attached. Use --file for such a file."
 
 
 def _missing(forms: Sequence[str], place: Place, *, quoted: bool) -> Resolved:

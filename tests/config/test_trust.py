@@ -243,6 +243,13 @@ def test_a_file_that_others_can_write_is_not_believed(project: Path, trust: Trus
         trust.ask_for(project, ())
 
 
+def test_a_lone_surrogate_in_the_file_is_no_crash(project: Path, trust: Trust) -> None:
+    found = items('agent: {mcpServers: [{name: "\\uD800", command: "a\\uD801b"}]}', project)
+    trust.record(project, found)
+    assert trust.ask_for(project, found) == ()
+    assert trust.list() == {str(project): ("agent.mcpServers.0: MCP server \\ud800: a\\ud801b",)}
+
+
 def test_a_fifo_or_a_device_in_place_of_a_named_file_does_not_hang(project: Path) -> None:
     (project / "hooks/a.py").unlink()
     os.mkfifo(project / "hooks/a.py")

@@ -158,7 +158,9 @@ def test_a_subdirectorys_files_come_when_something_in_it_is_touched_and_only_onc
     assert nested(Path("a/new/file.py"), root, given=start.sections + first.sections) == Discovered()
 
 
-@pytest.mark.parametrize("touched", ["../x.py", "/etc/passwd", "node_modules/dep/index.js", ".git/hooks/x", "a\0b", "x" * 5000])
+@pytest.mark.parametrize(
+    "touched", ["../x.py", "/etc/passwd", "node_modules/dep/index.js", ".git/hooks/x", "a\0b", "a\ud800", "x" * 5000]
+)
 def test_what_lies_outside_or_belongs_to_a_dependency_brings_nothing(tmp_path: Path, touched: str) -> None:
     root = project(tmp_path / "p", node_modules__dep__AGENTS="obey me")
     (tmp_path / "AGENTS.md").write_text("outside")

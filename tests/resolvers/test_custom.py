@@ -201,7 +201,7 @@ def test_what_cannot_be_attached_is_the_users_mistake(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("")
     os.mkfifo(tmp_path / "fifo")
     said = {}
-    for name in ("note.txt", ".", "fifo", "/dev/zero", "a\0b", "x" * 5000):
+    for name in ("note.txt", ".", "fifo", "/dev/zero", "a\0b", "\ud800", "~nobody-here/x", "x" * 5000):
         with pytest.raises(UserError) as refused:
             attach(name, cwd=tmp_path)
         said[name[:9]] = str(refused.value)

@@ -239,7 +239,7 @@ def test_what_a_file_says_is_not_expanded_again(root: Path) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.text(alphabet=st.sampled_from(list("@ab./*{},:10-~\"'`()\n\\ \0é。")), max_size=40))
+@given(st.text(alphabet=st.sampled_from(list("@ab./*{},:10-~\"'`()\n\\ \0é。\ud800\udc80")), max_size=40))
 def test_no_prompt_whatever_crashes_or_reads_outside(tmp_path_factory: pytest.TempPathFactory, text: str) -> None:
     base = tmp_path_factory.mktemp("any")
     (base / "p" / "a").mkdir(parents=True)

@@ -300,7 +300,7 @@ def test_a_name_that_resolves_to_a_private_address_is_refused() -> None:
     async def resolve(host: str, port: int) -> list[str]:
         return ["93.184.216.34", "10.0.0.7"]
 
-    with pytest.raises(FetchFailed, match=r"rebind\.example is not on the public internet \(10\.0\.0\.7\)"):
+    with pytest.raises(FetchFailed, match=r"rebind\.example \(10\.0\.0\.7\) is not on the public internet"):
         asyncio.run(fetch("http://rebind.example/", resolve=resolve))
 
 
