@@ -7,16 +7,24 @@ print(Agent(model="claude-sonnet-4-6").ask("What is in this folder?"))
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ra.context.sources import Source
+    from ra.core.messages import Message, TimestampedMessage, say
     from ra.library import Agent, Unanswered, ask
 
 __version__ = "0.1.0"
-__all__ = ["Agent", "Unanswered", "__version__", "ask"]
+__all__ = ["Agent", "Message", "Source", "TimestampedMessage", "Unanswered", "__version__", "ask", "say"]
+
+_HOMES = {
+    **dict.fromkeys(("Agent", "Unanswered", "ask"), "ra.library"),
+    **dict.fromkeys(("Message", "TimestampedMessage", "say"), "ra.core.messages"),
+    "Source": "ra.context.sources",
+}
 
 
 def __getattr__(name: str) -> Any:
     """The library is loaded when it is asked for: `ra --version` needs none of it."""
-    if name in {"Agent", "Unanswered", "ask"}:
-        from ra import library
+    if name in _HOMES:
+        from importlib import import_module
 
-        return getattr(library, name)
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'ra' has no attribute {name!r}")

@@ -4,7 +4,7 @@ import asyncio
 import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ra.agent.session import Session
 from ra.app import App, Options, build
@@ -12,6 +12,9 @@ from ra.config.load import resolve
 from ra.core.errors import RaError
 from ra.core.events import Event, RunEnded
 from ra.core.ports import Asker
+
+if TYPE_CHECKING:
+    from ra.agent.handler import Handler
 
 
 class Unanswered(RaError):
@@ -26,7 +29,8 @@ class Agent:
     """One conversation with a model. Prompts follow each other; `session` goes on with one that is stored.
 
     Settings are those of ra.yaml, by their dotted keys: `Agent(model="…", settings={"agent.maxCost": 0.5})`.
-    The configuration files of `cwd` hold as they do on the command line.
+    The configuration files of `cwd` hold as they do on the command line. A `handler(ctx, wake)` composes the context
+    and runs the agent, as that of an agent file does.
     """
 
     def __init__(
@@ -45,6 +49,8 @@ class Agent:
         cwd: Path | str | None = None,
         env: Mapping[str, str] | None = None,
         ask: Asker | None = None,
+        agent: str | None = None,
+        handler: "Handler | None" = None,
     ) -> None:
         named = {"agent.model": model, "agent.provider": provider, "agent.systemPrompt": system_prompt}
         chosen = {key: value for key, value in named.items() if value is not None} | dict(settings or {})
@@ -53,10 +59,13 @@ class Agent:
             cwd=Path(cwd or Path.cwd()).resolve(),
             env=self._env,
             flags={key: (value, f"Agent({key})") for key, value in chosen.items()},
+            agent=agent,
         )
-        options = Options(tools=tools, write=write, allow=tuple(allow), deny=tuple(deny), channel="api")
+        options = Options(
+            tools=tools, write=write, allow=tuple(allow), deny=tuple(deny), channel="api", agent=agent or ""
+        )
         self.warnings: list[str] = []
-        self.app: App = build(resolved, options, env=self._env, warn=self.warnings.append)
+        self.app: App = build(resolved, options, env=self._env, warn=self.warnings.append, handler=handler)
         self.ended: RunEnded | None = None
         self._resume = session
         self._save = save

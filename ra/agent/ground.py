@@ -42,10 +42,10 @@ class Ground:
 
         events = self.journal.timeline.events()
         timed = timeline_messages(events, since, projection, estimator=self.engine.estimator)
-        for index in range(len(timed) - 1, -1, -1):
-            if timed[index].message == self.prompt:
-                timed[index] = TimestampedMessage(self.prompt, timed[index].at)
-                break
+        # It was said last; an older message may say the same.
+        last = next((at for at in range(len(timed) - 1, -1, -1) if timed[at].message.name != ENTRIES), None)
+        if last is not None and timed[last].message == self.prompt:
+            timed[last] = TimestampedMessage(self.prompt, timed[last].at)
         return timed
 
     def history(self) -> list[Message]:

@@ -42,6 +42,7 @@ from ra.tools.builtin.agent import RunAgent
 from ra.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
+    from ra.agent.handler import Handler
     from ra.costs.economy import Economy
 
 __all__ = ["App", "Options", "build", "open_prices", "open_store"]
@@ -58,6 +59,7 @@ class App:
         env: Mapping[str, str],
         warn: Callable[[str], None],
         clock: Callable[[], float] = time.time,
+        handler: "Handler | None" = None,
     ) -> None:
         self.resolved = resolved
         self.config = resolved.config
@@ -65,7 +67,8 @@ class App:
         self.env = env
         self.warn = warn
         self.clock = clock
-        self.store = open_store(resolved)
+        self.handler = handler
+        self.store = open_store(resolved, clock)
         self.prices = open_prices(resolved)
         agent, app = self.config.agent, self.config.app
         self.provider_name = connect.choose(env, agent.provider, app.providers, have_local=self._have_local)
@@ -177,6 +180,7 @@ class App:
             rotate=wiring.rotate,
             finished=wiring.finished,
         )
+        handling = None if nested else wiring.handling(loop, compose)
         return Session(
             journal=journal,
             engine=engine,
@@ -184,6 +188,7 @@ class App:
             toolbox=toolbox,
             provider=provider,
             observer=wiring.observer,
+            work=handling.run if handling is not None else None,
             release=wiring.close,
             finish=lambda: self._remember(estimator, learned),
         )
@@ -197,7 +202,7 @@ class App:
         if fork and resume is None:
             raise UsageError("--fork goes with -c or --resume ID: it copies a session and goes on in the copy.")
         if resume is None:
-            return MemoryTimeline() if ephemeral else self.store.create(project)
+            return MemoryTimeline(clock=self.clock) if ephemeral else self.store.create(project)
         if ephemeral:
             with_events = self.store.open(resume, write=False)
             return MemoryTimeline(with_events.session, events=with_events.events(), texts=with_events.kept)
@@ -303,6 +308,12 @@ def _in_memory(timeline: Timeline) -> Timeline:
 
 
 def build(
-    resolved: Resolved, options: Options, *, env: Mapping[str, str], warn: Callable[[str], None] = lambda _: None
+    resolved: Resolved,
+    options: Options,
+    *,
+    env: Mapping[str, str],
+    warn: Callable[[str], None] = lambda _: None,
+    clock: Callable[[], float] = time.time,
+    handler: "Handler | None" = None,
 ) -> App:
-    return App(resolved, options, env=env, warn=warn)
+    return App(resolved, options, env=env, warn=warn, clock=clock, handler=handler)

@@ -1,5 +1,6 @@
 """What is a session made of, and from which settings? The parts that `App` puts together."""
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -42,8 +43,8 @@ class Options(Value, frozen=True):
     served: bool = False  # a task of the HTTP API
 
 
-def open_store(resolved: Resolved) -> Store:
-    return Store(resolved.data_dir / "ra.db")
+def open_store(resolved: Resolved, clock: Callable[[], float] = time.time) -> Store:
+    return Store(resolved.data_dir / "ra.db", clock=clock)
 
 
 def open_prices(resolved: Resolved) -> Prices:

@@ -9,20 +9,23 @@ from typing import TYPE_CHECKING
 
 from ra import plugins
 from ra.agent import prompt, rotation
-from ra.agent.compose import Composed, Sections, Strategy, replaying
+from ra.agent.compose import Composed, Composer, Sections, Strategy, replaying
 from ra.agent.ground import Ground
+from ra.agent.loop import Loop
 from ra.agent.observe import LEVELS, Line, LogFile, Observer
 from ra.agent.settings import STRATEGIES, check_strategy
 from ra.agent.turn import Turn
+from ra.context import window
 from ra.context.strategies.channels import Task
 from ra.core.errors import ConfigError
 from ra.core.facts import Rotated
 from ra.core.messages import Message
 from ra.core.ports import Provider
-from ra.providers import catalog
+from ra.providers import catalog, connect
 from ra.providers.retry import Retries
 
 if TYPE_CHECKING:
+    from ra.agent.handler import Handling
     from ra.agent.planner import Planner
     from ra.app import App
     from ra.context.sources import Source
@@ -84,7 +87,7 @@ class Wiring:
     def strategy(self, noticed: Sections) -> Strategy:
         """What it needs is loaded only now: most runs replay, and need nothing."""
         ground = self.ground
-        default = replaying(ground.sections, noticed)
+        default = replaying(lambda: ground.sections(), noticed)  # a handler may put others in their place
         if self.name == "timeline":
             return default
         from ra.agent.strategies import filed, guarded, sourced
@@ -165,6 +168,39 @@ class Wiring:
         from ra.context.wiki import has_articles
 
         return has_articles([Path(folder) for folder in dirs])
+
+    # --- agent files ---
+
+    def handling(self, loop: Loop, compose: Composer) -> "Handling | None":
+        """What runs the handler of an agent file, of a named agent or of the program that uses the library."""
+        app = self.app
+        file = app.options.agent_file or app.config.agents.get(app.options.agent, {}).get("handler")
+        if app.handler is None and not file:
+            return None
+        from ra.agent.handler import Handling
+
+        common = partial(
+            Handling,
+            loop=loop,
+            ground=self.ground,
+            compose=compose,
+            task=lambda: self.observer.task,
+            use_model=partial(self._use_model, compose),
+        )
+        if app.handler is not None:
+            return common(app.handler)
+        path = plugins.locate(str(file), base=app.resolved.cwd)
+        handler = plugins.load(str(path), base=app.resolved.cwd, name="handler")
+        # A thread of its own: a source that is left behind must not take the handler with it.
+        return common(handler, call=plugins.Worker().call, call_source=app.worker.call, file=path)
+
+    def _use_model(self, compose: Composer, model: str) -> None:
+        app, engine = self.app, self.ground.engine
+        learned = app.store.learned(model)
+        engine.info = connect.info(app.provider_name, model)
+        configured = app.config.agent.compaction.context_window
+        engine.window = window.resolve(configured, learned.window if learned else None, engine.info.window)
+        compose.model = model
 
     # --- the planner ---
 

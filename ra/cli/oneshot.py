@@ -90,6 +90,7 @@ def options(args: argparse.Namespace, streams: Streams) -> Options:
         terminal=terminal,
         agent_file=args.agent_file,
         channel="terminal" if streams.out_tty else "pipe",
+        agent=args.agent or "",
     )
 
 
