@@ -18,31 +18,37 @@ from ra.context.tokens import Estimator
 from ra.core.errors import UserError
 from ra.core.facts import Configured, Said, Spent, TimelineEvent
 from ra.core.model import Request, Usage
+from ra.core.ports import Timeline
 from ra.costs.promptcache import rules_for
 from ra.providers import connect
 from ra.providers.dialects import dialect
 from ra.providers.settings import ProviderName
-from ra.timeline.sqlite import SqliteTimeline
 
 
 class Reading:
     """One stored session, folded up to a position. Nothing is sent and nothing is recorded."""
 
-    def __init__(self, resolved: Resolved, session: str | None = None, *, at: int | None = None) -> None:
+    def __init__(
+        self, resolved: Resolved, session: str | None = None, *, at: int | None = None, timeline: Timeline | None = None
+    ) -> None:
+        """By default the latest session of the project; `timeline` is one that is open already."""
         self.resolved = resolved
         self.store = open_store(resolved)
         self.prices = open_prices(resolved)
-        chosen = session or self.store.latest(str(resolved.root))
-        if chosen is None:
-            raise UserError('This project has no session yet. Start one: ra "your question"')
-        self.timeline: SqliteTimeline = self.store.open(chosen, write=False)
+        self.timeline = timeline or self._stored(session)
         self.events = [event for event in self.timeline.events() if at is None or event.at <= at]
         if not self.events:
-            raise UserError(f"Session {chosen} has nothing up to position {at}.")
+            raise UserError(f"Session {self.timeline.session} has nothing up to position {at}.")
         self.configured = next(
             (e.fact for e in reversed(self.events) if isinstance(e.fact, Configured)), Configured("", "", "timeline")
         )
         self.engine = self._folded(self.events)
+
+    def _stored(self, session: str | None) -> Timeline:
+        chosen = session or self.store.latest(str(self.resolved.root))
+        if chosen is None:
+            raise UserError('This project has no session yet. Start one: ra "your question"')
+        return self.store.open(chosen, write=False)
 
     def next_request(self) -> Assembly:
         """What would be sent now, before anything new is said."""

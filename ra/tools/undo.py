@@ -20,6 +20,10 @@ class Undo:
             self._turns.append({})
         del self._turns[:-KEPT_TURNS]
 
+    def take_over(self, other: "Undo") -> None:
+        """Go on with what another has kept: the same session, wired anew."""
+        self._turns = other._turns
+
     def note(self, path: str, before: bytes | None, after: bytes) -> None:
         """A file is changed: None means that it was not there."""
         if not self._turns:

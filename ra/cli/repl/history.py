@@ -1,0 +1,42 @@
+"""What was typed before? A file that only its owner can read."""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from prompt_toolkit.history import FileHistory
+
+from ra.cli.repl.pastes import LABEL
+
+LONGEST = 10_000  # characters of one prompt that are worth keeping
+KEPT = 2_000_000  # bytes of the file; the older half goes when it is larger
+
+
+class PrivateHistory(FileHistory):
+    """prompt_toolkit's own format, mode 0600. A disk that cannot be written costs the history, not the session."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        super().__init__(str(path))
+
+    def load_history_strings(self) -> Iterable[str]:
+        try:
+            return list(super().load_history_strings())
+        except OSError:
+            return ()
+
+    def store_string(self, string: str) -> None:
+        if len(string) > LONGEST or LABEL.search(string):  # no later process knows what was pasted
+            return
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self._path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+            self._shorten()
+            super().store_string(string.encode("utf-8", "replace").decode())
+        except OSError:
+            return
+
+    def _shorten(self) -> None:
+        if self._path.stat().st_size > KEPT:
+            data = self._path.read_bytes()
+            self._path.write_bytes(data[data.find(b"\n# ", len(data) // 2) :])

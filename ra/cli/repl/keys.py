@@ -1,0 +1,103 @@
+"""What do the keys do that a line editor does not have? Send, break the line, stop, leave, fold a paste, answer."""
+
+import time
+from typing import TYPE_CHECKING
+
+from prompt_toolkit.filters import Condition, Filter
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.keys import Keys
+
+from ra.cli.repl.pastes import clean
+
+if TYPE_CHECKING:
+    from ra.cli.repl.live import Live
+
+
+class Clock:
+    """When were the last two keys pressed?"""
+
+    def __init__(self) -> None:
+        self.before = self.last = 0.0
+
+    def tick(self, _: object) -> None:
+        self.before, self.last = self.last, time.monotonic()
+
+
+def bindings(live: "Live") -> KeyBindings:
+    keys = KeyBindings()
+    asking = Condition(lambda: live.question is not None)
+    _editing(keys, live, ~asking)
+    _answering(keys, live, asking)
+
+    @keys.add("c-c", eager=True)
+    @keys.add("<sigint>", eager=True)
+    def _stop(event: KeyPressEvent) -> None:
+        live.interrupt()
+
+    @keys.add("c-d", filter=Condition(lambda: not live.buffer.text), eager=True)
+    def _leave(event: KeyPressEvent) -> None:
+        if live.question is not None or live.asks_line:
+            live.turn_away()
+        else:
+            live.leave()
+
+    @keys.add("c-z", eager=True)
+    def _suspend(event: KeyPressEvent) -> None:
+        event.app.suspend_to_background()
+
+    return keys
+
+
+def _editing(keys: KeyBindings, live: "Live", editing: Filter) -> None:
+    @keys.add("enter", filter=editing)
+    def _send(event: KeyPressEvent) -> None:
+        buffer = live.buffer
+        if buffer.document.text_before_cursor.endswith("\\") and not buffer.document.text_after_cursor:
+            buffer.delete_before_cursor()
+            buffer.insert_text("\n")
+            return
+        if not live.asks_line:
+            buffer.append_to_history()
+        buffer.validate_and_handle()
+
+    @keys.add("escape", "enter", filter=editing)
+    @keys.add("c-j", filter=editing)
+    def _break(event: KeyPressEvent) -> None:
+        live.buffer.insert_text("\n")
+
+    @keys.add("escape", filter=editing & Condition(lambda: live.asks_line))
+    def _turn_away(event: KeyPressEvent) -> None:
+        live.turn_away()
+
+    @keys.add(Keys.BracketedPaste, filter=editing)
+    def _paste(event: KeyPressEvent) -> None:
+        live.buffer.insert_text(clean(event.data) if live.asks_line else live.pastes.fold(event.data))
+
+    @keys.add("backspace", filter=editing & Condition(lambda: live.pastes.label_before(_before(live)) > 0))
+    def _unpaste(event: KeyPressEvent) -> None:
+        live.buffer.delete_before_cursor(live.pastes.label_before(_before(live)))
+
+    @keys.add("c-o", filter=editing)
+    def _unfold(event: KeyPressEvent) -> None:
+        live.run_command("/tools")
+
+
+def _answering(keys: KeyBindings, live: "Live", asking: Filter) -> None:
+    @keys.add(Keys.Any, filter=asking, eager=True)
+    @keys.add("enter", filter=asking, eager=True)
+    def _key(event: KeyPressEvent) -> None:
+        assert live.question is not None
+        if not live.question.press(event.data, before=live.clock.before) and event.data.isprintable():
+            live.buffer.insert_text(event.data)  # what was being written goes on being written
+
+    @keys.add(Keys.BracketedPaste, filter=asking, eager=True)
+    def _paste(event: KeyPressEvent) -> None:
+        live.buffer.insert_text(live.pastes.fold(event.data))  # it answers nothing, but it is not lost
+
+    @keys.add("escape", filter=asking, eager=True)
+    def _turn_away(event: KeyPressEvent) -> None:
+        live.turn_away()
+
+
+def _before(live: "Live") -> str:
+    return live.buffer.document.text_before_cursor

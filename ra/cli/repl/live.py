@@ -1,0 +1,276 @@
+"""How do typing and streaming share one terminal? What is finished scrolls up; input and status stay below it."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from prompt_toolkit.application import Application, run_in_terminal
+from prompt_toolkit.application.current import set_app
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import Completer
+from prompt_toolkit.document import Document
+from prompt_toolkit.filters import Condition
+from prompt_toolkit.formatted_text import FormattedText
+from prompt_toolkit.key_binding import merge_key_bindings
+from prompt_toolkit.key_binding.bindings.auto_suggest import load_auto_suggest_bindings
+from prompt_toolkit.layout import (
+    BufferControl,
+    ConditionalContainer,
+    Float,
+    FloatContainer,
+    FormattedTextControl,
+    HSplit,
+    Layout,
+    Window,
+)
+from prompt_toolkit.layout.dimension import Dimension
+from prompt_toolkit.layout.menus import CompletionsMenu
+from prompt_toolkit.layout.processors import AppendAutoSuggestion, BeforeInput
+from prompt_toolkit.styles import Style
+from prompt_toolkit.widgets import SearchToolbar
+
+from ra.cli.repl.history import PrivateHistory
+from ra.cli.repl.keys import Clock, bindings
+from ra.cli.repl.pastes import Pastes
+from ra.cli.repl.question import Question
+from ra.cli.repl.screen import at_once as in_one_write
+from ra.cli.repl.screen import keyboard, screen
+from ra.cli.repl.terminal import Fragments, Moving
+
+MENU = 8  # rows that a menu of completions may take
+PROMPT = "› "
+
+STYLE = Style.from_dict(
+    {
+        "dim": "ansibrightblack",
+        "prompt": "bold ansicyan",
+        "question": "bold ansiyellow",
+        "queued": "italic ansibrightblack",
+        "cached": "ansigreen",
+        "new": "ansiyellow",
+        "cold": "ansiblue",
+        "auto-suggestion": "ansibrightblack",
+        "completion-menu": "noinherit",
+        "completion-menu.completion.current": "reverse",
+        "completion-menu.meta.completion": "ansibrightblack",
+    }
+)
+
+
+class Live:
+    """A terminal that can move its cursor. One prompt_toolkit application runs from `open` to `close`."""
+
+    plain = False
+
+    def __init__(self, *, term: str, colour: bool, history: Path, completer: Completer) -> None:
+        self.pastes = Pastes()
+        self.clock = Clock()
+        self.question: Question | None = None
+        self._label = PROMPT
+        self._reply: asyncio.Future[str | None] | None = None  # of a line that is no prompt
+        self._put_aside = Document()
+        self._typed: deque[str] = deque()
+        self._news = asyncio.Event()
+        self._closed = False
+        self._moving: Moving | None = None
+        self._at_once: Callable[[str], bool] = lambda _: False
+        self._stop: Callable[[], None] = lambda: None
+        self._task: asyncio.Task[None] | None = None
+        self.buffer = Buffer(
+            completer=completer,
+            complete_while_typing=Condition(self._completes_by_itself),
+            history=PrivateHistory(history),
+            auto_suggest=AutoSuggestFromHistory(),
+            enable_history_search=False,
+            multiline=True,
+            accept_handler=self._accept,
+        )
+        self.app = self._application(term, colour=colour)
+
+    # --- the protocol ---
+
+    @property
+    def width(self) -> int:
+        return self.app.output.get_size().columns
+
+    @property
+    def waiting(self) -> tuple[str, ...]:
+        return tuple(self._typed)
+
+    async def open(self, moving: Moving, *, stop: Callable[[], None], at_once: Callable[[str], bool]) -> None:
+        self._moving, self._stop, self._at_once = moving, stop, at_once
+        ready = asyncio.Event()
+        self._task = asyncio.create_task(self._run(ready))
+        await ready.wait()
+
+    async def close(self) -> None:
+        self._closed = True
+        if self._task is not None and not self._task.done():
+            if self.app.is_running:
+                self.app.exit()
+            await self._task
+
+    async def read(self) -> str | None:
+        while not self._typed:
+            if self._closed:
+                return None
+            self._news.clear()
+            await self._news.wait()
+        return self._typed.popleft()
+
+    def unfold(self, text: str) -> str:
+        return self.pastes.unfold(text)
+
+    def show(self, text: str) -> None:
+        if not text:
+            return
+        output, app = self.app.output, self.app
+        text = text.replace("\n", "\r\n")
+        if not app.is_running or app.renderer.last_rendered_screen is None:
+            output.write_raw(text)
+            output.flush()
+            return
+        with in_one_write(output), set_app(app):
+            app.renderer.erase()
+            output.write_raw(text)
+            app.renderer.render(app, app.layout)
+
+    def draw(self) -> None:
+        self.app.invalidate()
+
+    async def choose(self, question: str, keys: Mapping[str, str]) -> str:
+        self.question = Question(question, keys, done=self.draw)
+        self.draw()
+        try:
+            return await self.question.answer
+        finally:
+            self.question = None
+            self.draw()
+
+    async def line(self, label: str, default: str = "") -> str | None:
+        self._put_aside = self.buffer.document
+        self._label, self._reply = label, asyncio.get_running_loop().create_future()
+        self.buffer.document = Document(default)
+        self.draw()
+        try:
+            return await self._reply
+        finally:
+            self._label, self._reply = PROMPT, None
+            self.buffer.document = self._put_aside
+            self.draw()
+
+    async def lend(self, work: Callable[[], int]) -> int:
+        if not self.app.is_running:
+            return work()
+        return await run_in_terminal(work, in_executor=True)
+
+    # --- what the keys do ---
+
+    def run_command(self, text: str) -> None:
+        self._at_once(text)
+
+    @property
+    def asks_line(self) -> bool:
+        return self._reply is not None
+
+    def turn_away(self) -> None:
+        """The user wants none of what is asked."""
+        if self.question is not None:
+            self.question.turn_away()
+        elif self._reply is not None and not self._reply.done():
+            self._reply.set_result(None)
+
+    def interrupt(self) -> None:
+        """Ctrl-C. What was queued comes back into the input line: it was meant for a world that is no more."""
+        if self.question is not None or self._reply is not None:
+            self.turn_away()
+        elif self._typed:
+            self.buffer.document = Document("\n".join([*self._typed, self.buffer.text]).rstrip("\n"))
+            self._typed.clear()
+        else:
+            self.buffer.reset()
+        self._stop()
+
+    def leave(self) -> None:
+        """Ctrl-D: there will be no more."""
+        self._closed = True
+        self._news.set()
+
+    def _accept(self, buffer: Buffer) -> bool:
+        text = buffer.text
+        if self._reply is not None:
+            if not self._reply.done():
+                self._reply.set_result(text)
+            return True
+        if not self._at_once(text):
+            self._typed.append(text)
+            self._news.set()
+        return False  # the line is empty again
+
+    def _completes_by_itself(self) -> bool:
+        """A menu that comes unasked is welcome only where it saves typing: commands and paths."""
+        text = self.buffer.document.text_before_cursor
+        word = text.rpartition(" ")[2].rpartition("\n")[2]
+        return self._reply is None and self.question is None and (text.startswith("/") or word.startswith("@"))
+
+    # --- the application ---
+
+    async def _run(self, ready: asyncio.Event) -> None:
+        try:
+            await self.app.run_async(pre_run=ready.set)
+        except EOFError:
+            self.leave()  # the terminal is gone
+        finally:
+            ready.set()
+            self.leave()
+
+    def _application(self, term: str, *, colour: bool) -> Application[None]:
+        search = SearchToolbar()
+        control = BufferControl(
+            self.buffer,
+            search_buffer_control=search.control,
+            input_processors=[AppendAutoSuggestion(), BeforeInput(lambda: self._label, style="class:prompt")],
+        )
+        field = Window(
+            control,
+            wrap_lines=True,
+            height=self._field_height,
+            dont_extend_height=True,
+            get_line_prefix=lambda number, wrapped: "  " if number or wrapped else "",
+        )
+        above = Window(FormattedTextControl(self._above), dont_extend_height=True)
+        below = Window(FormattedTextControl(self._below), height=1, dont_extend_height=True)
+        menu = Float(xcursor=True, ycursor=True, content=CompletionsMenu(max_height=MENU, scroll_offset=1))
+        some = Condition(lambda: bool(self._above()))
+        rows = HSplit([ConditionalContainer(above, some), Window(height=1), field, search, below])
+        made: Application[None] = Application(
+            layout=Layout(FloatContainer(rows, [menu]), field),
+            style=STYLE,
+            key_bindings=merge_key_bindings([load_auto_suggest_bindings(), bindings(self)]),
+            input=keyboard(),
+            output=screen(term, colour=colour),
+            erase_when_done=True,
+            refresh_interval=0.5,  # the clock of the cache, and the seconds of a run
+        )
+        made.key_processor.before_key_press += self.clock.tick
+        made.ttimeoutlen = made.timeoutlen = 0.05  # what follows an escape at once is one key; a person is slower
+        return made
+
+    def _field_height(self) -> Dimension:
+        most = max(1, self.app.output.get_size().rows - 4)
+        menu = min(MENU, most) if self.buffer.complete_state is not None else 1
+        return Dimension(min=menu, max=most)
+
+    def _above(self) -> FormattedText:
+        size = self.app.output.get_size()
+        found: Fragments = []
+        if self._moving is not None and not self._closed:
+            found = self._moving.above(size.columns, max(1, size.rows // 2 - 2))
+        if self.question is not None:
+            found = [*found, ("class:question", self.question.text + "\n")]
+        return FormattedText([*found[:-1], *((style, text.removesuffix("\n")) for style, text in found[-1:])])
+
+    def _below(self) -> FormattedText:
+        return FormattedText(self._moving.below(self.width) if self._moving is not None and not self._closed else [])

@@ -1,0 +1,52 @@
+"""How is a long paste kept out of the way? As a short label in the input line, which stands for all of it."""
+
+import re
+
+LONG = 600  # characters; shorter pastes are shown as they are
+LINES = 6
+
+LABEL = re.compile(r"\[pasted text (\d+): [\d,]+ lines?, [\d,.]+ [kM]?B\]")
+
+
+class Pastes:
+    """Pastes of this process, by number. A label that was edited stands for nothing but itself."""
+
+    def __init__(self) -> None:
+        self._texts: list[tuple[str, str]] = []
+
+    def fold(self, text: str) -> str:
+        """What to put into the input line for a paste."""
+        text = clean(text)
+        lines = text.count("\n") + 1
+        if len(text) <= LONG and lines <= LINES:
+            return text
+        many = f"{lines:,} line{'s' * (lines != 1)}"
+        label = f"[pasted text {len(self._texts) + 1}: {many}, {_size(len(text.encode()))}]"
+        self._texts.append((label, text))
+        return label
+
+    def unfold(self, text: str) -> str:
+        def whole(match: re.Match[str]) -> str:
+            number = int(match[1]) - 1
+            known = self._texts[number] if 0 <= number < len(self._texts) else ("", "")
+            return known[1] if known[0] == match[0] else match[0]
+
+        return LABEL.sub(whole, text)
+
+    @staticmethod
+    def label_before(text: str) -> int:
+        """The length of the label that the text ends with; 0 if it does not."""
+        found = [match for match in LABEL.finditer(text) if match.end() == len(text)]
+        return len(found[0][0]) if found else 0
+
+
+def clean(text: str) -> str:
+    """Line ends as they are in files, and bytes that are no UTF-8 replaced: nothing could store or send them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
+
+
+def _size(count: int) -> str:
+    for unit, size in (("MB", 1_000_000), ("kB", 1000)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} B"

@@ -1,0 +1,96 @@
+"""What does a window look like? A bar of its sources, and under it tokens, share, cache and cost of each."""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from ra.cli.paper import Paper
+from ra.cli.safe import one_line
+from ra.cli.table import money
+from ra.context.report import Report, Row
+
+WIDEST = 72
+NARROW = 60  # columns; below it only what matters most is shown
+
+# A colour and a filling for each source in turn: where there is no colour, the filling tells them apart.
+_FILLS = (("cyan", "█"), ("magenta", "▓"), ("green", "▒"), ("yellow", "#"), ("blue", "="), ("red", "+"), ("white", "%"))
+_FREE = ("dim", "·")
+
+
+def picture(told: Report, spent: Mapping[str, str], paper: Paper, *, everything: bool, cold: bool) -> str:
+    """`spent` is what each source has cost so far; `cold`: the provider's cache has run out, all will be new."""
+    if not everything:
+        told = msgspec.structs.replace(told, rows=tuple(_merged(told.rows)))
+    return (
+        (_bar(told, paper) if not paper.plain else "")
+        + _table(told, spent, paper, everything=everything)
+        + (paper.rendered(Text(_sum(told, cold=cold))))
+    )
+
+
+def _merged(rows: Iterable[Row]) -> Iterable[Row]:
+    """One row for each source: who said what of it is for `all`."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        known = found.get(row.name)
+        both = {} if known is None else {"tokens": known.tokens + row.tokens, "cached": known.cached + row.cached}
+        found[row.name] = msgspec.structs.replace(row, **both)
+    return found.values()
+
+
+def _bar(told: Report, paper: Paper) -> str:
+    width = min(paper.width - 2, WIDEST)
+    whole = told.window or told.total or 1
+    bar, seen, drawn = Text(), 0, 0
+    for number, row in enumerate(told.rows):
+        seen += row.tokens
+        end = min(width, max(round(seen / whole * width), drawn + (row.tokens > 0)))
+        colour, fill = _FILLS[number % len(_FILLS)]
+        bar.append(fill * (end - drawn), colour)
+        drawn = end
+    bar.append(_FREE[1] * (width - drawn), _FREE[0])
+    return paper.rendered(bar) + "\n"
+
+
+def _table(told: Report, spent: Mapping[str, str], paper: Paper, *, everything: bool) -> str:
+    whole = told.window or told.total or 1
+    wide = paper.width >= NARROW
+    heads = ["", "source", "tokens", "share"]
+    heads += ["cache", "cost so far"] if wide else []
+    heads += ["tier", "role", "max", "cut"] if everything else []
+    if paper.plain:
+        return "".join(_sentence(row, whole, spent) for row in told.rows)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    for head in heads:
+        table.add_column(head, justify="right" if head in ("tokens", "share", "cost so far", "max") else "left")
+    for number, row in enumerate(told.rows):
+        colour, fill = _FILLS[number % len(_FILLS)]
+        cells = [Text(one_line(row.name, 40)), Text(f"{row.tokens:,}"), Text(f"{row.tokens / whole:.1%}")]
+        cells += [Text(_cache(row)), Text(spent.get(row.name, "–"))] if wide else []
+        limit = f"{row.max:,}" if row.max else ""
+        cells += [Text(row.tier), Text(row.role), Text(limit), Text(one_line(row.cut, 60))] if everything else []
+        table.add_row(Text(fill, colour), *cells)
+    return paper.rendered(table)
+
+
+def _sentence(row: Row, whole: int, spent: Mapping[str, str]) -> str:
+    cut = f", {row.cut}" if row.cut else ""
+    name = one_line(row.name, 40)
+    cost = f", cost so far {spent[row.name]}" if row.name in spent else ""
+    return f"{name}: {row.tokens:,} tokens, {row.tokens / whole:.1%}, {_cache(row)}{cost}{cut}\n"
+
+
+def _cache(row: Row) -> str:
+    if not row.cached:
+        return "new"
+    return "cached" if row.cached >= row.tokens else f"{row.cached / row.tokens:.0%} cached"
+
+
+def _sum(told: Report, *, cold: bool) -> str:
+    window = f" of {told.window:,} ({told.total / told.window:.0%})" if told.window else ", window unknown"
+    price = f", next input about {money(told.cost)}" if told.cost else ", no price known"
+    state = ", cache cold" if cold else f"; {told.cached:,} cached, {told.total - told.cached:,} new"
+    return f"{told.model}: {told.total:,} tokens{window}{state}{price}"

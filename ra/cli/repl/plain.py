@@ -1,0 +1,120 @@
+"""How does the REPL work on a terminal that cannot move its cursor, or for ears? Line by line, one thing at a time."""
+
+import asyncio
+import contextlib
+import shutil
+import signal
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from ra.cli.ask import forget_typed_ahead
+from ra.cli.repl.pastes import clean
+from ra.cli.repl.terminal import Moving
+
+PROMPT = "> "
+
+
+class Plain:
+    """Reads with the system's own line editor and writes finished lines only: nothing moves, nothing is redrawn."""
+
+    plain = True
+    waiting: tuple[str, ...] = ()
+
+    def __init__(self, *, history: Path, complete: Callable[[str], list[str]]) -> None:
+        self._history = history
+        self._complete = complete
+        self._stop: Callable[[], None] = lambda: None
+        self._closed = False
+        self._typed: deque[str] = deque()
+
+    @property
+    def width(self) -> int:
+        return shutil.get_terminal_size().columns
+
+    async def open(self, moving: Moving, *, stop: Callable[[], None], at_once: Callable[[str], bool]) -> None:
+        self._stop = stop
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
+        with contextlib.suppress(ImportError, OSError):
+            _edit_with_readline(self._history, self._complete)
+
+    async def close(self) -> None:
+        self._closed = True
+        asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
+
+    async def read(self) -> str | None:
+        lines: list[str] = []
+        while not self._closed:
+            line = self._input(PROMPT if not lines else "  ")
+            if line is None:
+                return None
+            lines.append(line.removesuffix("\\"))
+            if not line.endswith("\\"):
+                return "\n".join(lines)
+            await asyncio.sleep(0)
+        return None
+
+    def unfold(self, text: str) -> str:
+        return text
+
+    def show(self, text: str) -> None:
+        sys.stdout.write(text.encode("utf-8", "replace").decode())
+        sys.stdout.flush()
+
+    def draw(self) -> None:
+        """Nothing moves."""
+
+    async def choose(self, question: str, keys: Mapping[str, str]) -> str:
+        forget_typed_ahead()
+        choices = ", ".join(f"{key} {word}" for key, word in keys.items())
+        while True:
+            line = self._input(f"{question} ({choices}): ")
+            if line is None or line.strip().lower() in keys:
+                return (line or "").strip().lower()
+            self.show(f"Please answer {', '.join(keys)}.\n")
+
+    async def line(self, label: str, default: str = "") -> str | None:
+        typed = self._input(f"{label}[{default}] " if default else label)
+        return default if typed == "" else typed
+
+    async def lend(self, work: Callable[[], int]) -> int:
+        with _interruptible():
+            return await asyncio.to_thread(work)
+
+    def _input(self, label: str) -> str | None:
+        """A line; None at the end of input. Nothing else goes on meanwhile, so that waiting here blocks nobody."""
+        with _interruptible():
+            try:
+                return clean(input(label))
+            except EOFError:
+                self.show("\n")
+                return None
+            except KeyboardInterrupt:
+                self.show("\n")
+                self._stop()
+                return "" if not self._closed else None
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Ctrl-C ends what is waited for, instead of being told to the event loop, which is not running now."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def _edit_with_readline(history: Path, complete: Callable[[str], list[str]]) -> None:
+    """History of this run and completion by Tab, where the platform has readline."""
+    import readline
+
+    def choice(_: str, number: int) -> str | None:
+        found = complete(readline.get_line_buffer()[: readline.get_endidx()])
+        return found[number] if number < len(found) else None
+
+    readline.set_completer(choice)
+    readline.set_completer_delims(" \n")
+    readline.parse_and_bind("tab: complete")
+    readline.parse_and_bind("set enable-bracketed-paste off")

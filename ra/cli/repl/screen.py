@@ -1,0 +1,99 @@
+"""How do bytes get to the terminal and keys from it? One write per change; a paste of megabytes in one piece."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TextIO
+
+from prompt_toolkit.data_structures import Size
+from prompt_toolkit.input import Input, create_input
+from prompt_toolkit.input.vt100_parser import Vt100Parser
+from prompt_toolkit.key_binding.key_processor import KeyPress
+from prompt_toolkit.keys import Keys
+from prompt_toolkit.output import ColorDepth, Output, create_output
+from prompt_toolkit.output.vt100 import Vt100_Output
+
+PASTE_END = "\x1b[201~"
+AT_ONCE = 65536  # bytes
+
+
+class Screen(Vt100_Output):
+    """Output that can hold back its bytes, so that wiping, printing and drawing anew reach the terminal as one write.
+
+    It never asks for the cursor's position: the answer would come as keys, to whoever reads them then.
+    """
+
+    _held = False
+
+    @contextmanager
+    def whole(self) -> Iterator[None]:
+        self._held = True
+        try:
+            yield
+        finally:
+            self._held = False
+            self.flush()
+
+    def flush(self) -> None:
+        if not self._held:
+            super().flush()
+
+
+def at_once(output: Output) -> AbstractContextManager[None]:
+    return output.whole() if isinstance(output, Screen) else nullcontext()
+
+
+def screen(term: str, *, colour: bool) -> Output:
+    if sys.platform == "win32":
+        return create_output()
+    size = Vt100_Output.from_pty(sys.stdout).get_size
+
+    def known() -> Size:
+        """Some terminals say that they have no size at all."""
+        told = size()
+        return Size(rows=told.rows or 24, columns=told.columns or 80)
+
+    depth = None if colour else ColorDepth.DEPTH_1_BIT
+    return Screen(sys.stdout, known, term=term, default_color_depth=depth, enable_bell=False, enable_cpr=False)
+
+
+class _Parser(Vt100Parser):
+    """Collects a paste in pieces. The original looks through all of it for every kilobyte: 15 s for 5 MB."""
+
+    _pieces: list[str]
+    _tail = ""
+
+    def feed(self, data: str) -> None:
+        if not self._in_bracketed_paste:
+            self._pieces, self._tail = [], ""
+            super().feed(data)
+            return
+        seam = self._tail + data
+        end = seam.find(PASTE_END)
+        if end < 0:
+            self._pieces.append(data)
+            self._tail = seam[-len(PASTE_END) :]
+            return
+        paste = "".join([*self._pieces, data])
+        at = len(paste) - len(seam) + end
+        self._in_bracketed_paste = False
+        self.feed_key_callback(KeyPress(Keys.BracketedPaste, paste[:at]))
+        self.feed(paste[at + len(PASTE_END) :])
+
+
+def keyboard() -> Input:
+    if sys.platform == "win32":
+        return create_input()
+    from prompt_toolkit.input.vt100 import Vt100Input  # not there on Windows
+
+    class Keyboard(Vt100Input):
+        def __init__(self, stdin: TextIO) -> None:
+            super().__init__(stdin)
+            self.vt100_parser = _Parser(lambda key: self._buffer.append(key))
+
+        def read_keys(self) -> list[KeyPress]:
+            self.vt100_parser.feed(self.stdin_reader.read(AT_ONCE))
+            keys, self._buffer = self._buffer, []
+            return keys
+
+    return Keyboard(sys.stdin)

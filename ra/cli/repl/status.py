@@ -1,0 +1,113 @@
+"""What does the status line say? Model, strategy, window, cache, money, and how long the cache stays warm."""
+
+import time
+from collections.abc import Callable, Iterable
+from decimal import Decimal
+
+from ra.cli.repl.terminal import Fragments
+from ra.cli.table import money
+from ra.core.facts import Spent, TimelineEvent
+from ra.core.model import Usage
+from ra.costs.promptcache import CacheRules
+
+BAR = 10
+
+
+class Status:
+    """A fold over the bills of a session."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self.model = ""
+        self.strategy = ""
+        self.window: int | None = None
+        self.rules = CacheRules("none")
+        self._clock = clock
+        self._begin()
+
+    def _begin(self) -> None:
+        self.usage = Usage()  # of the last call
+        self.paid_at = 0.0
+        self.session = self.turn = Decimal(0)
+        self.priced = True
+        self.calls = 0
+
+    def follow(self, events: Iterable[TimelineEvent]) -> None:
+        """Begin anew with the bills of a session that is opened."""
+        self._begin()
+        for event in events:
+            if isinstance(event.fact, Spent):
+                self.pay(event.fact.usage, event.fact.dollars, at=event.time, main=event.fact.purpose == "turn")
+        self.begin_turn()
+
+    def begin_turn(self) -> None:
+        self.turn = Decimal(0)
+
+    def pay(self, usage: Usage, dollars: str, *, at: float | None = None, main: bool = True) -> None:
+        self.calls += 1
+        self.session += Decimal(dollars or 0)
+        self.turn += Decimal(dollars or 0)
+        self.priced = self.priced and bool(dollars)
+        if main:
+            self.usage, self.paid_at = usage, self._clock() if at is None else at
+
+    @property
+    def warm_s(self) -> float:
+        """Seconds until the provider forgets this session; 0 when it has."""
+        if not self.paid_at or self.rules.kind == "none":
+            return 0.0
+        return max(0.0, self.paid_at + self.rules.lifetime_s - self._clock())
+
+    def line(self, width: int) -> Fragments:
+        """What fits into the width: the least important parts go first, the order of the others stays."""
+        parts = [part for part in self._parts() if part[1]]
+        while len(parts) > 1 and _width(parts) > width:
+            parts.remove(max(parts, key=lambda part: part[0]))
+        found: Fragments = []
+        for _, part in parts:
+            found += [*([("class:dim", " · ")] if found else []), *part]
+        return found
+
+    def _parts(self) -> list[tuple[int, Fragments]]:
+        """Each with its rank: a higher one is left out earlier."""
+        spent = f"{money(self.session)} all" if self.calls and self.priced else ""
+        turn = f"{money(self.turn)} turn" if self.calls and self.priced else ""
+        hit = f"{self.usage.cache_read / self.usage.total_input:.0%} hit" if self.usage.total_input else ""
+        return [
+            (2, _dim(self.model)),
+            (6, _dim(self.strategy)),
+            (0, self._bar()),
+            (3, _dim(hit)),
+            (5, _dim(turn)),
+            (1, _dim(spent)),
+            (4, self._temperature()),
+        ]
+
+    def _bar(self) -> Fragments:
+        """The window: read from the cache, new, free."""
+        used = self.usage.total_input + self.usage.output
+        if not self.window:
+            return _dim(f"{used:,} tokens") if used else []
+        cached = min(BAR, round(self.usage.cache_read / self.window * BAR))
+        filled = min(BAR, round(used / self.window * BAR) or (1 if used else 0))
+        new = max(0, filled - cached)
+        share = f" {used / self.window:.0%} of {_short(self.window)}"
+        bars = [("class:cached", "█" * cached), ("class:new", "▓" * new), ("class:dim", "░" * (BAR - cached - new))]
+        return [*bars, ("class:dim", share)]
+
+    def _temperature(self) -> Fragments:
+        if not self.paid_at or self.rules.kind == "none":
+            return []
+        left = int(self.warm_s)
+        return [("class:cached", f"warm {left // 60}:{left % 60:02}")] if left else [("class:cold", "cold")]
+
+
+def _dim(text: str) -> Fragments:
+    return [("class:dim", text)] if text else []
+
+
+def _width(parts: list[tuple[int, Fragments]]) -> int:
+    return sum(len(text) for _, part in parts for _, text in part) + 3 * (len(parts) - 1)
+
+
+def _short(tokens: int) -> str:
+    return f"{tokens / 1e6:g}M" if tokens >= 1_000_000 else f"{tokens / 1000:g}k" if tokens >= 1000 else str(tokens)
