@@ -42,6 +42,7 @@ def world(
     retries: Retries | None = None,
     timeout_s: float = 60,
     options: Options | None = None,
+    home: str = "data",
     **settings: Any,
 ) -> World:
     """`settings` are dotted keys of the configuration below `agent`, dots written as two underscores."""
@@ -52,7 +53,7 @@ def world(
         "agent.model": MODELS[dialect],
         f"app.providers.{dialect}": provider,
     } | {f"agent.{key.replace('__', '.')}": value for key, value in settings.items()}
-    env = {"HOME": str(folder / "home"), "RA_HOME": str(folder / "data"), "PATH": "/usr/bin:/bin"}
+    env = {"HOME": str(folder / "home"), "RA_HOME": str(folder / home), "PATH": "/usr/bin:/bin"}
     resolved = resolve(
         cwd=(folder / "project").resolve(), env=env, flags={key: (value, "test") for key, value in flags.items()}
     )

@@ -110,8 +110,10 @@ class Summarizer:
         ask = self._prompt or ASK
         if focus:
             ask = f"{ask}\nPay most attention to: {focus}"
-        output = min(self._info.max_output, max(256, self._estimator.scaled(cap)))
-        window = int((self._window() or UNKNOWN_WINDOW) / max(rate, self._estimator.factor))
+        if self._model not in (None, sent.model):
+            rate = self._info.tokens_per_o200k  # what bills taught is about the other model
+        output = min(self._info.max_output, max(256, int(cap * rate)))
+        window = int((self._window() or UNKNOWN_WINDOW) / rate)
         shared = self._shared(view, zones, sent, ask, output, window)
         if shared is not None:
             return await self._answer(shared, facts)
