@@ -6,6 +6,7 @@ file tools where `place.writes` says so. Protected paths, paths outside and secr
 
 import os
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from ra.core.errors import ConfigError
 from ra.core.messages import ToolCall
@@ -24,7 +25,9 @@ from ra.tools.rules import (
     words_match,
 )
 from ra.tools.settings import RuleSettings
-from ra.tools.shell import Part, Script, parse
+
+if TYPE_CHECKING:
+    from ra.tools.shell import Part, Script
 
 READERS = ("Read", "LS", "Glob", "Grep")
 WRITERS = ("Write", "Edit")
@@ -87,6 +90,8 @@ def explain(call: ToolCall, rules: Sequence[Rule], place: Place) -> str:
     """Why a call may run or not, for `ra permissions explain`."""
     lines = []
     if call.name == "Bash":
+        from ra.tools.shell import parse  # see _decide_bash
+
         script = parse(str(call.args.get("command", "")))
         lines += [f"runs      {shown(part.text)}" for part in script.parts if not part.nested]
         lines += [f"may run   {shown(part.text)}" for part in script.parts if part.nested]
@@ -170,6 +175,8 @@ def _concern(tool: str, path: str, lexical: str, real: str, relative: str | None
 
 
 def _decide_bash(call: ToolCall, rules: Sequence[Rule], place: Place) -> Decision:
+    from ra.tools.shell import Script, parse  # a shell parser, for no call but this
+
     command = str(call.args.get("command") or "")
     if not command.strip():
         return Allow("nothing runs")  # reading or ending a background job
@@ -191,7 +198,7 @@ def _decide_bash(call: ToolCall, rules: Sequence[Rule], place: Place) -> Decisio
     return Ask(why, rule="" if script.broken else f"Bash({literal(command.strip())})", outside=True)
 
 
-def _part_matches(rule: Rule, part: Part, command: str) -> bool:
+def _part_matches(rule: Rule, part: "Part", command: str) -> bool:
     """For deny and ask: the words as they are, and with the program's name without its folder."""
     if not part.words:
         return rule.bare
@@ -200,7 +207,7 @@ def _part_matches(rule: Rule, part: Part, command: str) -> bool:
     return any(words_match(rule.pattern, words, text) for words in {part.words, short} for text in texts)
 
 
-def _allowing(command: str, script: Script, rules: Sequence[Rule], place: Place) -> Rule | None:
+def _allowing(command: str, script: "Script", rules: Sequence[Rule], place: Place) -> Rule | None:
     """The rule that allows the whole command (the first of them, when several cover it together), else None."""
     allows = [rule for rule in rules if rule.action == "allow"]
     if script.broken:
@@ -225,13 +232,13 @@ def _allowing(command: str, script: Script, rules: Sequence[Rule], place: Place)
     return used[0] if used else None
 
 
-def _allows_part(rule: Rule, part: Part) -> bool:
+def _allows_part(rule: Rule, part: "Part") -> bool:
     if rule.bare:
         return True
     return fixed_words(rule.pattern) >= part.spelled and words_match(rule.pattern, part.words, part.text)
 
 
-def _harmless_cd(part: Part, place: Place) -> bool:
+def _harmless_cd(part: "Part", place: Place) -> bool:
     """`cd` to a folder of the project that is no repository of its own."""
     if len(part.words) != 2 or part.words[0] != "cd" or part.words[1].startswith("-"):
         return False

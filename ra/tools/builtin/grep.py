@@ -19,8 +19,9 @@ from ra.tools.walk import RIPGREP_RULES, ripgrep, walk
 MAX_LINES = 300
 MAX_FILES = 500
 MAX_LINE_CHARACTERS = 500
+MAX_FOUND = 100_000
 MAX_FILE_BYTES = 50_000_000
-READ_BYTES = 20_000_000
+READ_BYTES = 50_000_000
 
 
 class GrepArgs(msgspec.Struct):
@@ -115,7 +116,7 @@ def search(args: GrepArgs, start: str, only: str, deadline: float) -> list[Line]
     whole = None if re.search(r"\(\?|\\[AZzB]", args.pattern) else regex.compile(args.pattern, flags | regex.MULTILINE)
     lines: list[Line] = []
     for path in paths:
-        if time.monotonic() > deadline or len(lines) > MAX_LINES * 20:
+        if time.monotonic() > deadline or len(lines) > MAX_FOUND:
             break
         text = _text_of(os.path.join(start, path))
         try:
@@ -149,17 +150,19 @@ def _text_of(path: str) -> str | None:
     except OSError:
         return None
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace")
-    return None if b"\0" in data else data.decode("utf-8", "replace").removeprefix("\ufeff")
+        return data.decode("utf-16", "replace").replace("\r\n", "\n")
+    if b"\0" in data:
+        return None
+    return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
 
 
 def _matching(path: str, text: str, hit: Callable[[str], bool], context: int) -> list[Line]:
     rows = text.split("\n")
     if rows and not rows[-1]:
         rows.pop()
-    hits = {number for number, row in enumerate(rows) if hit(row.removesuffix("\r"))}
+    hits = {number for number, row in enumerate(rows) if hit(row)}
     around = {n for hit in hits for n in range(hit - context, hit + context + 1) if 0 <= n < len(rows)}
-    return [Line(path, number + 1, number in hits, rows[number].removesuffix("\r")) for number in sorted(around)]
+    return [Line(path, number + 1, number in hits, rows[number]) for number in sorted(around)]
 
 
 # ripgrep
@@ -168,8 +171,11 @@ def _matching(path: str, text: str, hit: Callable[[str], bool], context: int) ->
 def search_with_ripgrep(args: GrepArgs, start: str, only: str, deadline: float) -> list[Line] | None:
     """None when ripgrep does not know the expression."""
     command = [ripgrep() or "rg", "--json", "--crlf", *RIPGREP_RULES, f"--context={args.context}", "--max-columns=0"]
+    command += ["--max-count=1"] if args.files_only else []
     command += ["--ignore-case"] if args.ignore_case else ["--case-sensitive"]
-    command += ["--glob", args.glob] if args.glob and not only else []
+    if args.glob and not set(args.glob) & set("/!") and not only:
+        # Not --glob, which would bring back what git ignores; and only to spare reading: names are filtered below.
+        command += ["--type-add", f"wanted:{args.glob}", "--type", "wanted"]
     command += ["--no-ignore"] if only else []
     command += ["--regexp", args.pattern, "--", f"./{only}" if only else "./"]
     process = subprocess.Popen(
@@ -181,7 +187,7 @@ def search_with_ripgrep(args: GrepArgs, start: str, only: str, deadline: float) 
     try:
         for row in process.stdout:
             read += len(row)
-            if read > READ_BYTES or time.monotonic() > deadline:
+            if read > READ_BYTES or len(lines) > MAX_FOUND or time.monotonic() > deadline:
                 process.kill()
                 break
             if row.startswith((b'{"type":"match"', b'{"type":"context"')):
@@ -189,7 +195,8 @@ def search_with_ripgrep(args: GrepArgs, start: str, only: str, deadline: float) 
     finally:
         process.stdout.close()
         code = process.wait()
-    return None if code == 2 and not lines else lines
+    wanted = _name_filter("" if only else args.glob)
+    return None if code == 2 and not lines else [line for line in lines if wanted(line.path)]
 
 
 class _Bytes(msgspec.Struct):
