@@ -64,9 +64,10 @@ class Loop:
         self.journal.warn = lambda text: emit(Warned(text))
         started = self.clock()
         answer, error = "", ""
+        deadline = asyncio.timeout(self.limits.seconds or None)
         outcome: Outcome
         try:
-            async with asyncio.timeout(self.limits.seconds or None):
+            async with deadline:
                 reply = await self._answer(message, emit, started)
             answer = reply.message.text
             outcome = "refused" if reply.stop == "refused" else "answered" if answer.strip() else "empty"
@@ -76,6 +77,8 @@ class Loop:
             self._close_calls("interrupted by the user; it may or may not have run")
             self.journal.record(*self.turn.partial(), Interrupted("user"))
         except TimeoutError:
+            if not deadline.expired():
+                raise
             outcome, error = "limit", f"Stopped by maxDuration: {self.limits.seconds:g} s are over."
             self._close_calls("stopped by maxDuration; it may or may not have run")
             self.journal.record(*self.turn.partial(), Interrupted("maxDuration"))
