@@ -160,8 +160,7 @@ class Turn:
                 case Reply():
                     reply = delta
                 case Broken(message, usage, reason):
-                    self.journal.record(Cut(message, reason))
-                    self._pay(usage, request, time.monotonic() - began)
+                    self._record(Cut(message, reason), usage, request, time.monotonic() - began)
                 case TextDelta() | ThinkingDelta() | CallDelta() | Retrying():
                     await self._relay(delta)
                 case _:
@@ -171,8 +170,7 @@ class Turn:
         self._streamed = ""
         self.last_text = reply.message.text or self.last_text
         reply = await self.hooked.after_model_response(reply)
-        self.journal.record(Said(reply.message))
-        self._pay(reply.usage, request, time.monotonic() - began)
+        self._record(Said(reply.message), reply.usage, request, time.monotonic() - began)
         if assembly.tokens is not None:  # it was counted anyway: what the provider counted calibrates
             self.engine.observe_usage(reply.usage)
         if reply.stop == "length":
@@ -196,10 +194,11 @@ class Turn:
         amount = "" if dollars is None else str(dollars)
         self.journal.record(Spent(model, usage, amount, purpose=purpose, seconds=round(seconds, 3)))
 
-    def _pay(self, usage: Usage, request: Request, seconds: float) -> None:
+    def _record(self, answer: Said | Cut, usage: Usage, request: Request, seconds: float) -> None:
+        """An answer and its bill, in one: a crash leaves both or neither."""
         dollars = self.price(request.model, usage)
         self.spent = self.spent.plus(usage, dollars)
         amount = "" if dollars is None else str(dollars)
         parts = self._sizes.of(request)
-        self.journal.record(Spent(request.model, usage, amount, parts=parts, seconds=round(seconds, 3)))
+        self.journal.record(answer, Spent(request.model, usage, amount, parts=parts, seconds=round(seconds, 3)))
         self.emit(TurnEnded(self.iteration, request.model, usage, amount))
