@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ra.agent.settings import AgentSettings, SessionSettings
+from ra.agent.settings import AgentSettings, SessionSettings, check_strategy
 from ra.config import paths, schema, trust, yamlfile
 from ra.config.settings import Config
 from ra.config.yamlfile import Layer, Origin, Path_
@@ -162,7 +162,17 @@ def _checked(layer: Layer) -> Layer:
     data = schema.tidy(layer.data, Config, place)
     for name, agent in data.get("agents", {}).items():
         data["agents"][name] = _checked_agent(agent, name, place)
+    for key in (("session",), *(("agents", name) for name in data.get("agents", {}))):
+        _check_strategy(data, (*key, "contextStrategy"), place)
     return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()})
+
+
+def _check_strategy(data: dict[str, Any], key: Path_, place: schema.Place) -> None:
+    value: Any = data
+    for part in key:
+        value = value.get(part) if isinstance(value, dict) else None
+    if value is not None:
+        check_strategy(value, place=f"{place(key)}: {'.'.join(key)}")
 
 
 def _checked_agent(agent: Any, name: str, place: schema.Place) -> dict[str, Any]:

@@ -15,7 +15,7 @@ MAX_VARIABLES = 1000
 
 _FIRST_PRIVATE = 0xE000
 _PRIVATE = re.compile(f"[{chr(_FIRST_PRIVATE)}-{chr(_FIRST_PRIVATE + MAX_VARIABLES)}]")
-_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)([^}]*))?\}")
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)([^}]*))?\}")
 
 Path_ = tuple[str, ...]
 
@@ -57,11 +57,11 @@ def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -
     import yaml  # 20 ms that a run without configuration files does not pay
 
     # Inside {braces} YAML cannot read ${VAR}: each stands as one private character until its value is asked for.
-    variables = [match.group() for match in _VARIABLE.finditer(text)]
+    variables = [match.group() for match in VARIABLE.finditer(text)]
     if len(variables) > MAX_VARIABLES:
         raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables.")
     numbers = iter(range(len(variables)))
-    text = _VARIABLE.sub(lambda _: chr(_FIRST_PRIVATE + next(numbers)), text)
+    text = VARIABLE.sub(lambda _: chr(_FIRST_PRIVATE + next(numbers)), text)
     try:
         loader = yaml.SafeLoader(text)
     except yaml.YAMLError as error:
@@ -178,4 +178,4 @@ def interpolate(text: str, env: Mapping[str, str], *, place: str) -> str:
             return str(default)
         raise ConfigError(f"{place}: {name} is not set; set it, or write ${{{name}:-default}}.")
 
-    return _VARIABLE.sub(expand, text)
+    return VARIABLE.sub(expand, text)

@@ -91,7 +91,7 @@ def test_a_named_agent_has_a_handler(shell: Shell) -> None:
     with LoopbackServer("anthropic", lambda body: Step(text="Hello.")) as server:
         shell.serve(server)
         assert shell.ra("--agent", "horton", "hi").stdout == b"Hello.\n"
-    assert [block["text"] for block in server.bodies[0]["system"]][0] == "You are a helpful assistant."
+    assert server.bodies[0]["system"][0]["text"] == "You are a helpful assistant."
 
 
 def test_without_use_context_the_assembly_is_the_default_one(shell: Shell) -> None:

@@ -33,15 +33,19 @@ class Call:
     @property
     def resolved(self) -> Resolved:
         if self._resolved is None:
-            self._resolved = resolve(
-                cwd=Path.cwd(),
-                env=self.env,
-                config_file=Path(self.args.config) if self.args.config else None,
-                assignments=self.args.set,
-                flags=flags.settings(self.args),
-                agent=self.args.agent,
-            )
+            self._resolved = self.resolve(self.args.agent)
         return self._resolved
+
+    def resolve(self, agent: str | None) -> Resolved:
+        """The configuration as it is now, for this agent."""
+        return resolve(
+            cwd=Path.cwd(),
+            env=self.env,
+            config_file=Path(self.args.config) if self.args.config else None,
+            assignments=self.args.set,
+            flags=flags.settings(self.args),
+            agent=agent,
+        )
 
 
 def run_command(before: Sequence[str], words: Sequence[str], *, program: str) -> int:

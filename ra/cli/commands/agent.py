@@ -1,0 +1,77 @@
+"""`ra agent`: which agents are there, and how are they set?"""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ra.agent.settings import STRATEGIES, check_strategy
+from ra.cli import table
+from ra.cli.commands import Call
+from ra.config import paths
+from ra.config.edit import change
+from ra.config.show import shown
+from ra.core.errors import UsageError
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Named agents of the configuration.")
+
+HEADS = ("AGENT", "MODEL", "STRATEGY", "HANDLER", "DESCRIPTION")
+
+
+@app.command("list")
+def list_agents(ctx: typer.Context) -> None:
+    """Every named agent."""
+    call: Call = ctx.obj
+    agents = call.resolved.config.agents
+    if not agents:
+        call.streams.err("There are no named agents; add one under agents: in ra.yaml.\n")
+        return
+    rows = []
+    for name in sorted(agents):
+        own = call.resolve(name).config
+        given = agents[name]
+        rows.append(
+            (
+                name,
+                own.agent.model or "default",
+                own.session.context_strategy or "default",
+                str(given.get("handler") or ""),
+                str(given.get("description") or ""),
+            )
+        )
+    table.show(call.streams, HEADS, rows)
+
+
+@app.command()
+def show(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="ID")]) -> None:
+    """The configuration that is in force for an agent, each value with its origin."""
+    call: Call = ctx.obj
+    call.streams.out(shown(call.resolve(agent)))
+
+
+@app.command()
+def capability(
+    ctx: typer.Context,
+    agent: Annotated[str, typer.Argument(metavar="ID")],
+    context_strategy: Annotated[
+        str | None,
+        typer.Option("--context-strategy", metavar="NAME", help="timeline, layered, planner, a .py file; - clears it"),
+    ] = None,
+) -> None:
+    """Change an agent in your own configuration file. Comments and order stay."""
+    call: Call = ctx.obj
+    known = call.resolved.config.agents
+    if agent not in known:
+        raise UsageError(f"No agent is named {agent!r}. Known agents: {', '.join(sorted(known)) or 'none'}.")
+    if context_strategy is None:
+        raise UsageError(f"Say what to change: --context-strategy {'|'.join(STRATEGIES)}, or - to clear it.")
+    value = None if context_strategy == "-" else check_strategy(context_strategy, place="--context-strategy")
+    if value is not None and value.endswith(".py"):
+        value = str((Path.cwd() / value).resolve())
+    file = paths.user_file(call.env)
+    written = change(file, ("agents", agent, "contextStrategy"), value)
+    word = value or "cleared"
+    call.streams.err(f"{agent}: contextStrategy {word} in {file}.\n" if written else f"{agent}: it was so already.\n")
+    now = call.resolve(agent).config.session.context_strategy
+    if value is not None and now != value:
+        call.streams.err(f"But {now!r} is in force: another file or flag says so; see ra agent show {agent}.\n")

@@ -1,0 +1,92 @@
+"""How is one key of the user's file changed? In place: comments, order and variables stay; a crash leaves a file."""
+
+import os
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+from ra.config.yamlfile import MAX_VARIABLES, VARIABLE, Path_
+from ra.core.errors import ConfigError
+
+_FIRST_PRIVATE = 0xE000
+
+
+def change(path: Path, key: Path_, value: str | None) -> bool:
+    """Set a key, or with None take it away. False when the file says that already. Raises ConfigError."""
+    text = _read(path)
+    changed = changed_text(text, key, value, name=str(path))
+    if changed == text:
+        return False
+    _write(path, changed)
+    return True
+
+
+def changed_text(text: str, key: Path_, value: str | None, *, name: str = "ra.yaml") -> str:
+    from ruamel.yaml import YAML  # slow to import, and only a change needs it
+    from ruamel.yaml.comments import CommentedMap
+    from ruamel.yaml.error import YAMLError
+
+    yaml = YAML()
+    yaml.preserve_quotes = True
+    yaml.width = 4096  # no line of the user's is folded
+    # Inside {braces} YAML cannot read ${VAR}: each stands as one private character meanwhile.
+    variables = [found.group() for found in VARIABLE.finditer(text)]
+    if len(variables) > MAX_VARIABLES:
+        raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables.")
+    numbers = iter(range(len(variables)))
+    hidden = VARIABLE.sub(lambda found: chr(_FIRST_PRIVATE + next(numbers)), text)
+    try:
+        data: Any = yaml.load(hidden)
+    except YAMLError as error:
+        raise ConfigError(f"{name}: not YAML: {str(error).splitlines()[0]}. Mend it first.") from error
+    data = CommentedMap() if data is None else data
+    place = data
+    for part in key[:-1]:
+        if not isinstance(place, dict):
+            raise ConfigError(f"{name}: {'.'.join(key[:-1])} is no mapping. Mend it first.")
+        if place.get(part) is None:
+            if value is None:
+                return text
+            place[part] = CommentedMap()
+        place = place[part]
+    if not isinstance(place, dict):
+        raise ConfigError(f"{name}: {'.'.join(key[:-1])} is no mapping. Mend it first.")
+    if place.get(key[-1]) == value and (value is not None or key[-1] not in place):
+        return text
+    if value is None:
+        del place[key[-1]]
+    else:
+        place[key[-1]] = value
+    out = StringIO()
+    yaml.dump(data, out)
+    written = out.getvalue()
+    for number, variable in enumerate(variables):
+        written = written.replace(chr(_FIRST_PRIVATE + number), variable)
+    return written
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except FileNotFoundError:
+        return ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}.") from error
+
+
+def _write(path: Path, text: str) -> None:
+    """A new file in place of the old one, with its rights; behind a link, the file that it leads to."""
+    target = Path(os.path.realpath(path))
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
+        draft = target.with_name(f"{target.name}.{os.getpid()}")
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, mode)
+            file.write(text.encode())
+            file.flush()
+            os.fsync(descriptor)
+        draft.replace(target)
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
