@@ -1,27 +1,26 @@
-"""Which agent is it, and how is it wired? One App for each agent, strategy and set of tools, made when asked for."""
+"""Which agent is it, and how is it wired? One App for each agent and set of tools, made when asked for."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
+from ra.agent.observe import Line
+from ra.agent.settings import STRATEGIES
 from ra.app import App, Options
 from ra.config import paths
 from ra.config.load import Resolved
 from ra.core.errors import RaError
 from ra.server.log import Log
-from ra.server.task import STRATEGIES, Refusal, Task
-
-DEFAULT_STRATEGY = "layered"  # of served tasks
+from ra.server.task import Refusal, Task
 
 # What a task with `tools: read-only` may use; everything else, the user's own tools included, is refused.
 READ_ONLY = ("Entry", "Glob", "Grep", "LS", "Read", "Recall")
 _DENIED = ("Agent", "Bash", "Edit", "WebFetch", "Write", "mcp__*")
 
-Read = Callable[[str | None, Mapping[str, Any]], Resolved]
-"""Resolve the configuration for a named agent, with flags laid over it."""
+Read = Callable[[str | None], Resolved]
+"""Resolve the configuration, for a named agent or the default one."""
 
 
 class Agents:
@@ -32,8 +31,8 @@ class Agents:
         self._options = options
         self._env = env
         self._log = log
-        self._apps: dict[tuple[str, str, str], App] = {}
-        self.base = read(None, {})
+        self._apps: dict[tuple[str, str], App] = {}
+        self.base = read(None)
         self._seen = self._signature()
 
     def check(self, task: Task) -> None:
@@ -52,23 +51,28 @@ class Agents:
 
     def app(self, task: Task) -> App:
         """Raises RaError when the agent's configuration does not hold."""
-        key = (task.agent, task.strategy or "", task.tools)
+        key = (task.agent, task.tools)
         if key not in self._apps:
             self._apps[key] = self._build(task)
         return self._apps[key]
 
     def _build(self, task: Task) -> App:
-        named = task.agent or None
-        resolved = self._read(named, {})
-        wanted = task.strategy or resolved.config.session.context_strategy or DEFAULT_STRATEGY
-        if wanted != resolved.config.session.context_strategy:
-            resolved = self._read(named, {"session.contextStrategy": (wanted, "contextStrategy of the task")})
-        options = msgspec.structs.replace(self._options, channel=task.context.channel)
+        resolved = self._read(task.agent or None)
+        handler = resolved.config.agents.get(task.agent, {}).get("handler")
+        options = msgspec.structs.replace(self._options, served=True, agent=task.agent, agent_file=handler)
         if task.tools == "none":
             options = msgspec.structs.replace(options, tools=False)
         elif task.tools == "read-only":
             options = msgspec.structs.replace(options, write=False, allow=(), deny=(*options.deny, *_DENIED))
-        return App(resolved, options, env=self._env, warn=self._log.warn)
+        app = App(resolved, options, env=self._env, warn=self._log.warn)
+        to_file = app.log
+
+        def both(line: Line) -> None:
+            to_file(line)
+            self._log(line)
+
+        app.log = both
+        return app
 
     def _follow_files(self) -> None:
         now = self._signature()
@@ -76,7 +80,7 @@ class Agents:
             return
         self._seen = now
         try:
-            self.base = self._read(None, {})
+            self.base = self._read(None)
         except RaError as error:
             self._log.say("configuration", f"The changed configuration is not used: {error}", level="error")
             return

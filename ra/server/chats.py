@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 from ra.agent.session import Session
 from ra.app import App
+from ra.context.strategies.channels import Task as Origin
+from ra.context.strategies.channels import task as origin
 from ra.core.facts import Interrupted, Said
 from ra.core.messages import Message, Text
 from ra.server.agents import READ_ONLY, Agents
@@ -22,8 +24,9 @@ Chat = tuple[str, str, str]
 class Live:
     """An open session and what it was opened with."""
 
-    def __init__(self, app: App, session: Session, timeline: SqliteTimeline) -> None:
+    def __init__(self, app: App, strategy: str | None, session: Session, timeline: SqliteTimeline) -> None:
         self.app = app
+        self.strategy = strategy
         self.session = session
         self.timeline = timeline
         self.busy = True
@@ -55,7 +58,7 @@ class Chats:
         """The session of the task's chat. Raises SessionInUse while another process writes it, RaError."""
         app = self._agents.app(task)
         live = self._open.pop(task.chat, None)
-        if live is not None and live.app is not app:  # another strategy, other tools, another configuration
+        if live is not None and (live.app is not app or live.strategy != task.strategy):
             await live.close()
             live = None
         if live is None:
@@ -101,10 +104,16 @@ def message_of(task: Task) -> Message:
     return Message("user", (Text(task.message),))
 
 
+def origin_of(task: Task) -> Origin:
+    """Who asked and from where, as the strategies want to know it."""
+    place = {"channel": task.context.channel, "chatId": task.context.chat_id, "sender": task.context.sender}
+    return origin(task.agent, task.context.more | place)
+
+
 def _opened(app: App, task: Task) -> Live:
     timeline = _timeline(app, task)
     try:
-        session = app.session(timeline)
+        session = app.session(timeline, strategy=task.strategy)
     except BaseException:
         timeline.close()
         raise
@@ -112,7 +121,7 @@ def _opened(app: App, task: Task) -> Live:
         box = session.toolbox
         others = [spec.name for spec in box.specs if spec.name not in READ_ONLY]
         box.rules = (*box.rules, *(Rule("deny", name) for name in others))
-    return Live(app, session, timeline)
+    return Live(app, task.strategy, session, timeline)
 
 
 def _timeline(app: App, task: Task) -> SqliteTimeline:

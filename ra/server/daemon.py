@@ -21,6 +21,7 @@ from ra.server.log import Bridge, Log
 from ra.server.office import Office
 from ra.server.peer import Connection
 from ra.server.routes import routes
+from ra.timeline.schema import make_private
 
 GRACE_S = 8.0  # container runtimes kill after ten
 
@@ -53,6 +54,7 @@ def serve(place: Place, agents: Agents, log: Log, *, started: Callable[[str], No
             "or leave --host away to serve this machine only."
         )
     data = agents.base.data_dir
+    make_private(data)
     secret = token.checked(place.token) if place.token else token.stored(data)
     with _bound(place) as listening:
         return asyncio.run(_serve(place, listening, secret, agents, log, started))

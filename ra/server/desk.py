@@ -103,11 +103,12 @@ class Desk:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def need_room(self) -> None:
-        """Raises Refusal: 429 when the line is full, 503 when the server is going down."""
+    def need_room(self, task: Task) -> None:
+        """Raises Refusal: 429 when it would have to wait and the line is full, 503 when the server is going down."""
         if self.stopping:
             raise Refusal(503, "The server is stopping.", retry_after_s=5)
-        if len(self._waiting) >= self._room:
+        at_once = len(self._running) < self._workers and task.chat not in self._running
+        if not at_once and len(self._waiting) >= self._room:
             wait_s = math.ceil(self._usual_s * len(self._waiting) / self._workers)
             raise Refusal(
                 429,
@@ -117,7 +118,7 @@ class Desk:
 
     def submit(self, task: Task, key: str = "") -> Job:
         """Raises Refusal."""
-        self.need_room()
+        self.need_room(task)
         job = Job(task, key, asyncio.get_running_loop().create_future())
         self._waiting.append(job)
         self._begin_what_can()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from ra.core.errors import RaError, SessionInUse, StoreError
 from ra.server import told
 from ra.server.agents import Agents
-from ra.server.chats import Chats, message_of
+from ra.server.chats import Chats, message_of, origin_of
 from ra.server.desk import Answer, Desk, Job
 from ra.server.keys import Keys
 from ra.server.log import Log
@@ -31,7 +31,7 @@ class Office:
             return known
         if key is None:
             return self.desk.submit(task)
-        self.desk.need_room()
+        self.desk.need_room(task)
         self.keys.accept(key, task)
         job = self.desk.submit(task, key)
         self.keys.accepted(job)
@@ -39,14 +39,15 @@ class Office:
 
     async def stop(self, grace_s: float) -> None:
         """Let tasks end, or record that they did not."""
-        for job in await self.desk.stop(grace_s):
+        never = await self.desk.stop(grace_s)
+        await self.chats.close()
+        for job in never:
             refused = Refusal(503, "The server stopped before the task was begun.", retry_after_s=5)
             answer = Answer(503, refused.body, ran=False, retry_after_s=5)
             self.keys.ended(job, answer)
             if not job.clients:
                 self._record(job)
             job.done.set_result(answer)
-        await self.chats.close()
         self.keys.close()
 
     def _record(self, job: Job) -> None:
@@ -75,7 +76,7 @@ class Office:
             return Answer(500, {"error": str(error)}, ran=False)
         try:
             self.keys.begun(job)
-            run = job.follow(live.session.start(message_of(task)))
+            run = job.follow(live.session.start(message_of(task), task=origin_of(task)))
             async for event in run:
                 job.tell(event)
             assert run.ended is not None, "a run ends with RunEnded"

@@ -3,7 +3,7 @@
 from typing import Any
 
 from ra import __version__
-from ra.server.task import STRATEGIES
+from ra.agent.settings import STRATEGIES
 
 Json = dict[str, Any]
 

@@ -14,7 +14,6 @@ from ra.core.value import JsonObject, Value
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_CONTEXT_BYTES = 64 * 1024
 MAX_DEPTH = 16
-STRATEGIES = ("timeline", "layered", "planner")
 
 Tools = Literal["all", "read-only", "none"]
 

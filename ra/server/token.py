@@ -13,7 +13,6 @@ SHORTEST = 16
 def stored(folder: Path) -> str:
     """The token, made at the first use. Raises UserError when others could have read it."""
     path = folder / NAME
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     try:
         file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     except FileExistsError:

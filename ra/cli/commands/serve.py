@@ -1,8 +1,7 @@
 """`ra serve` (and `agentx daemon`): agents for programs, over HTTP."""
 
-from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -43,18 +42,18 @@ def serve(
     call: Call = ctx.obj
     trusting = call.args.trust
 
-    def read(agent: str | None, laid: Mapping[str, Any]) -> Resolved:
+    def read(agent: str | None) -> Resolved:
         return resolve(
             cwd=Path.cwd(),
             env=call.env,
             config_file=Path(call.args.config) if call.args.config else None,
             assignments=call.args.set,
-            flags=flags.settings(call.args) | dict(laid),
+            flags=flags.settings(call.args),
             agent=agent or call.args.agent,
             trusting=trusting,
         )
 
-    base = settle(read(None, {}), call.args, call.streams, lambda **_: read(None, {}), terminal=False)
+    base = settle(read(None), call.args, call.streams, lambda **_: read(None), terminal=False)
     options = Options(
         tools=not call.args.no_tools,
         allow=(*call.args.allow, *(allow or ())),
@@ -62,6 +61,7 @@ def serve(
         sandbox=call.args.sandbox or "auto",
         write=write or bool(call.args.write),
         channel="api",
+        served=True,
     )
     log = Log(log_format, base.config.app.log_level)
     App(base, options, env=call.env, warn=log.warn)  # what is missing is said now, not to the first client

@@ -1,0 +1,131 @@
+"""Who is let in, and whose connection is it? The decisions by themselves."""
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ra.server.door import Door, admit, is_local
+from ra.server.peer import user_of
+from ra.server.task import MAX_DEPTH, Refusal, Task, read
+
+OPEN_TO_ALL = Door("the-token-of-the-house", uid=1000, local=False)
+LOCAL = Door("the-token-of-the-house", uid=1000)
+
+
+def _status(door: Door, headers: dict[str, str], uid: int | None = 1000, path: str = "/task") -> int:
+    try:
+        admit(door, headers, path=path, peer_uid=uid)
+    except Refusal as refusal:
+        return refusal.status
+    return 200
+
+
+@pytest.mark.parametrize(
+    ("headers", "uid", "status"),
+    [
+        ({"host": "localhost"}, 1000, 200),
+        ({"host": "localhost"}, 1001, 401),
+        ({"host": "localhost"}, 0, 401),
+        ({"host": "localhost"}, None, 401),
+        ({"host": "localhost", "authorization": "Bearer the-token-of-the-house"}, None, 200),
+        ({"host": "localhost", "authorization": "bearer  the-token-of-the-house "}, 1001, 200),
+        ({"host": "localhost", "authorization": "the-token-of-the-house"}, 1000, 401),
+        ({"host": "localhost", "authorization": "Bearer the-token-of-the-house, Bearer x"}, 1000, 401),
+        ({"host": "localhost", "via": "1.1 proxy"}, 1000, 401),
+        ({}, 1000, 403),
+    ],
+)
+def test_the_user_or_the_token_open_the_door(headers: dict[str, str], uid: int | None, status: int) -> None:
+    assert _status(LOCAL, headers, uid) == status
+
+
+def test_bound_elsewhere_the_token_is_needed_and_any_host_is_taken() -> None:
+    token = {"authorization": "Bearer the-token-of-the-house"}
+    assert _status(OPEN_TO_ALL, {"host": "build-server:18800"} | token, None) == 200
+    assert _status(OPEN_TO_ALL, {"host": "build-server:18800"}, None) == 401
+    assert _status(OPEN_TO_ALL, {"host": "build-server:18800", "origin": "https://evil.example"} | token, None) == 403
+
+
+def test_health_is_told_to_everybody_on_this_machine() -> None:
+    assert _status(LOCAL, {"host": "localhost"}, None, "/healthz") == 200
+    assert _status(LOCAL, {"host": "evil.example"}, None, "/healthz") == 403
+
+
+@given(st.text(max_size=40))
+@settings(max_examples=100, deadline=None)
+def test_only_names_of_this_machine_are_local(host: str) -> None:
+    if is_local(host):
+        name = host.casefold().rsplit(":", 1)[0] if not host.endswith("]") else host.casefold()
+        assert name.rstrip(".") == "localhost" or name.startswith(("127.", "[", "localhost"))
+
+
+@pytest.mark.skipif(not Path("/proc/net/tcp").exists(), reason="the table of sockets is Linux's")
+@pytest.mark.parametrize(("family", "address"), [(socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1")])
+def test_the_user_of_a_connection_is_known_while_somebody_holds_it(family: socket.AddressFamily, address: str) -> None:
+    try:
+        server = socket.create_server((address, 0), family=family)
+    except OSError:
+        pytest.skip("this machine has no such address")
+    with server:
+        client = socket.create_connection(server.getsockname()[:2])
+        held, peer = server.accept()
+        ends = (peer[0], peer[1]), server.getsockname()[:2]
+        assert user_of(*ends) == os.geteuid()
+        client.close()
+        assert user_of(*ends) is None  # nobody's: the kernel would say root's
+        held.close()
+
+
+@pytest.mark.parametrize("client", [None, ("10.0.0.7", 1), ("::ffff:10.0.0.7", 1), ("nonsense", 1)])
+def test_the_user_of_another_machine_is_not_known(client: tuple[str, int] | None) -> None:
+    assert user_of(client, ("127.0.0.1", 18800)) is None
+
+
+_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
+    max_leaves=8,
+)
+_BODIES = st.fixed_dictionaries(
+    {},
+    optional={
+        "agent": _JSON,
+        "message": st.text(max_size=20) | _JSON,
+        "contextStrategy": _JSON,
+        "context": st.fixed_dictionaries({}, optional={"channel": _JSON, "chatId": _JSON, "sender": _JSON, "x": _JSON}),
+        "stream": _JSON,
+        "tools": _JSON,
+    },
+)
+
+
+@given(st.binary(max_size=60) | _BODIES.map(lambda body: json.dumps(body).encode()))
+@settings(max_examples=100, deadline=None)
+def test_any_body_is_a_task_or_refused(raw: bytes) -> None:
+    try:
+        task: Task | None = read(raw)
+    except Refusal as refusal:
+        task, status = None, refusal.status
+    else:
+        status = 200
+    assert (task is None, status) in {(True, 400), (False, 200)}
+    if task is None:
+        return
+    assert task.message.strip()
+    assert not any("\ud800" <= char <= "\udfff" for char in task.message)
+    assert not {"/", "\\", "\0"} & set(task.context.chat_id + task.context.channel)
+
+
+@pytest.mark.parametrize("depth", [MAX_DEPTH - 1, MAX_DEPTH])
+def test_a_context_is_as_deep_as_it_may_be(depth: int) -> None:
+    raw = b'{"message": "hi", "context": {"x": %b}}' % (b"[" * depth + b"]" * depth)
+    if depth < MAX_DEPTH:
+        assert read(raw).context.more
+    else:
+        with pytest.raises(Refusal, match="too deep"):
+            read(raw)
