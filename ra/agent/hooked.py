@@ -82,7 +82,8 @@ class Hooked:
             return Edits()
         ctx = make(self.look())
         try:
-            await self.hooks.fire(hook, ctx)
+            for warning in await self.hooks.fire(hook, ctx):
+                self.journal.warn(warning)
         except Stopped:
             self._keep(ctx.edits())  # it stopped the run; what it did to the conversation holds
             raise

@@ -5,6 +5,7 @@ from pathlib import Path
 
 from ra.core.messages import Content, Message, Text
 from ra.core.value import Value
+from ra.resolvers.label import label
 from ra.resolvers.resolver import AskOutside, Resolver
 
 
@@ -31,7 +32,7 @@ async def prepare(
 
     `always`: there are custom resolvers, whose references may look like anything.
     """
-    blocks: list[Content] = [Text(f"<stdin>\n{piped}\n</stdin>")] if piped else []
+    blocks: list[Content] = [Text(label("stdin", piped))] if piped else []
     warnings: list[str] = []
     references: list[str] = []
     if files or always or "@" in text or "url:" in text:

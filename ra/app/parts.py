@@ -1,31 +1,44 @@
 """What is a session made of, and from which settings? The parts that `App` puts together."""
 
+import asyncio
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from ra import plugins
+from ra.agent import prompt
+from ra.agent.journal import Journal
+from ra.agent.limits import need_price
 from ra.agent.loop import Loop
+from ra.agent.prepare import Prepared, prepare
+from ra.agent.turn import Turn
 from ra.config.load import Resolved
 from ra.config.settings import Config
 from ra.context import discovery
-from ra.core.errors import ConfigError
+from ra.context.engine import Engine
+from ra.context.tokens import Estimator
+from ra.core.errors import ConfigError, UsageError, UserError
 from ra.core.events import ToolEnded, ToolStarted, Warned
 from ra.core.facts import Noticed, Spent
 from ra.core.messages import ToolCall, say
 from ra.core.model import Reply, Request, Section
-from ra.core.ports import Provider
+from ra.core.ports import Provider, Timeline
 from ra.core.value import Value
 from ra.costs.prices import Prices
-from ra.resolvers.resolver import Resolver
+from ra.middleware.views import Loop as LoopView
+from ra.middleware.views import Spending
+from ra.resolvers.resolver import AskOutside, Resolver
 from ra.timeline.memory import MemoryTimeline
-from ra.timeline.store import Store
+from ra.timeline.store import Learned, Store
+from ra.tools.builtin.agent import RunAgent
 from ra.tools.rules import Rule, parse_rule
 from ra.tools.tool import Output, Tool, text_output
+from ra.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from ra.app import App
+    from ra.costs.economy import Economy
 
 
 class Options(Value, frozen=True):
@@ -107,20 +120,143 @@ def discovered(resolved: Resolved, warn: Callable[[str], None]) -> tuple[Section
     return found.sections
 
 
-def touched(call: ToolCall, resolved: Resolved, given: Sequence[Section]) -> list[Noticed]:
+def sections(app: "App") -> Sequence[Section]:
+    """What stands before the conversation."""
+    return (prompt.system(app.config.agent.system_prompt, tools=app.has_tools), *app.discovered)
+
+
+def noticed(app: "App") -> Sequence[Section]:
+    """What enters with a prompt, because it changes."""
+    return (prompt.environment(app.resolved.cwd, app.resolved.root),) if app.has_tools else ()
+
+
+def touched(app: "App", call: ToolCall, engine: Engine) -> list[Noticed]:
     """A subdirectory's instruction files, when a tool first touches something in it."""
-    path, settings = call.args.get("path"), resolved.config.agent.context
+    path, resolved, settings = call.args.get("path"), app.resolved, app.config.agent.context
     if not settings.enabled or not isinstance(path, str):
         return []
+    given = (*app.discovered, *engine.view.notices().values())
     found = discovery.nested(Path(path), resolved.cwd, resolved.root, settings.patterns, given=given)
     return [Noticed(section) for section in found.sections]
+
+
+def have_local(app: "App") -> bool:
+    from ra.providers import local
+
+    return local.available(app.resolved.data_dir)
+
+
+def check(app: "App") -> None:
+    """What the user should know, or mend, before the first prompt."""
+    if app.provider_name == "local" and app.config.agent.model is None:
+        from ra.providers import local
+
+        if notice := local.notice(app.resolved.data_dir):
+            app.warn(notice)
+    if app.limits.dollars:
+        need_price(app.limits, app.model, known=app.prices.row(app.model, app.provider_name) is not None)
+
+
+async def prepared(
+    app: "App", text: str, *, piped: str, files: Sequence[Path], ask_outside: AskOutside | None
+) -> Prepared:
+    return await prepare(
+        text,
+        piped=piped,
+        files=files,
+        root=app.resolved.root,
+        cwd=app.resolved.cwd,
+        resolvers=lambda: resolvers(app.resolved, app.worker.call),
+        always=any(one.path for one in app.config.agent.context.resolvers),
+        ask_outside=ask_outside,
+    )
+
+
+def timeline(app: "App", resume: str | None, *, latest: bool, fork: bool, ephemeral: bool) -> Timeline:
+    """A new session, or one that is named; in memory only, if it shall leave no trace."""
+    project = str(app.resolved.root)
+    if resume is None and latest:
+        resume = app.store.latest(project)
+        if resume is None:
+            raise UserError('There is no session of this project to go on with. Start one: ra "your question"')
+    if fork and resume is None:
+        raise UsageError("--fork goes with -c or --resume ID: it copies a session and goes on in the copy.")
+    if resume is None:
+        return MemoryTimeline(clock=app.clock) if ephemeral else app.store.create(project)
+    if ephemeral:
+        return in_memory(app.store.open(resume, write=False))
+    return app.store.open(app.store.fork(resume) if fork else resume, write=True)
+
+
+def in_memory(timeline: Timeline) -> Timeline:
+    return MemoryTimeline(timeline.session, events=timeline.events(), texts=timeline.kept)
+
+
+def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent | None) -> Toolbox:
+    agent, options = app.config.agent, app.options
+
+    async def recall(what: str) -> str:
+        from ra.context.recall import recall as read_back  # only when the model asks
+
+        return read_back(what, journal.timeline)
+
+    return Toolbox(
+        root=str(app.resolved.root),
+        cwd=str(app.resolved.cwd),
+        home=app.env.get("HOME", ""),
+        env=app.env,
+        rules=rules(app.config, options),
+        writes=options.write,
+        sandbox=options.sandbox,
+        hidden=(str(app.resolved.data_dir),),
+        tool_timeout_s=agent.tool_timeout,
+        settings=agent.tools,
+        recall=recall,
+        entries=lambda: tuple(engine.view.entries.values()),
+        agent=sub_agent,
+        fetch=fetch,
+        custom=custom_tools(app.resolved, app.env),
+    )
+
+
+def economy(app: "App") -> "Economy | None":
+    """Who decides by price when to compact, if `auto` does."""
+    if app.config.agent.compaction.strategy != "auto":
+        return None
+    from ra.costs.economy import Economy
+    from ra.costs.promptcache import rules_for
+
+    return Economy(
+        lambda model: app.prices.row(model, app.provider_name), lambda model: rules_for(model, app.provider_name)
+    )
+
+
+def look(app: "App", engine: Engine, turn: Turn) -> LoopView:
+    """What hooks see of the run."""
+    spent = turn.spent
+    return LoopView(
+        engine.view.messages,
+        iteration=turn.iteration,
+        usage=Spending.of(spent.usage, float(spent.dollars) if spent.priced else None),
+        session=turn.journal.session,
+        model=app.model,
+    )
+
+
+def remember(app: "App", estimator: Estimator, before: Learned) -> None:
+    """Keep what replies taught about the model's tokens, when it changed by more than noise."""
+    old = before.factor or app.info.tokens_per_o200k
+    if abs(estimator.factor - old) > 0.01 * old:
+        app.store.learn(app.model, factor=estimator.factor)
 
 
 async def fetch(url: str) -> str:
     """A page as text, for WebFetch, under the same guard as `url:`."""
     from ra.resolvers.fetch import fetch as get  # ssl and h11, when the model asks
 
-    return (await get(url)).text
+    page = await get(url)
+    text = await asyncio.to_thread(lambda: page.text)  # turning a long page into Markdown takes a second
+    return text if page.status < 400 else f"The server answered {page.status}.\n{text}"
 
 
 async def whole(provider: Provider, request: Request) -> Reply:

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import Literal
 
 import msgspec
@@ -25,6 +27,18 @@ def ask_on_terminal(streams: Streams) -> Asker:
         async with lock:
             streams.err(f"\n{visible(question.preview)}\n{visible(question.reason)}\n")
             return await asyncio.to_thread(_read_answer, question, streams)
+
+    return ask
+
+
+def ask_outside(streams: Streams) -> Callable[[Path], Awaitable[bool]]:
+    """May a reference read something outside the project?"""
+
+    async def ask(path: Path) -> bool:
+        streams.err(f"{visible(str(path))} lies outside this project. Attach it?  y yes · n no: ")
+        forget_typed_ahead()
+        line = await asyncio.to_thread(sys.stdin.readline)
+        return line.strip().lower() in ("y", "yes")
 
     return ask
 

@@ -19,6 +19,7 @@ from ra.core.errors import RaError, UsageError
 from ra.core.events import Event
 from ra.core.messages import Message
 from ra.core.ports import Asker
+from ra.resolvers.resolver import AskOutside
 
 
 def run_prompt(args: argparse.Namespace) -> int:
@@ -108,7 +109,13 @@ def face_for(args: argparse.Namespace, streams: Streams) -> TextFace | JsonFace:
 async def _answer(
     app: App, args: argparse.Namespace, prompt: str, piped: str, face: TextFace | JsonFace, streams: Streams
 ) -> int:
-    prepared = await app.prepare(prompt, piped=piped, files=flags.attachments(args))
+    ask: Asker | None = None
+    outside: AskOutside | None = None
+    if app.options.terminal:
+        from ra.cli.ask import ask_on_terminal, ask_outside  # only where there is somebody to ask
+
+        ask, outside = ask_on_terminal(streams), ask_outside(streams)
+    prepared = await app.prepare(prompt, piped=piped, files=flags.attachments(args), ask_outside=outside)
     for warning in prepared.warnings:
         face.note(f"ra: {warning}")
     if args.show_context:
@@ -121,11 +128,6 @@ async def _answer(
             from ra.cli.context_view import dry_run
 
             return await dry_run(session, prepared, app, streams, as_json=args.output_format != "text")
-        ask: Asker | None = None
-        if app.options.terminal:
-            from ra.cli.ask import ask_on_terminal
-
-            ask = ask_on_terminal(streams)
         return await follow(session, prepared.message, face, streams, ask=ask, quiet=args.quiet)
     finally:
         await session.close()

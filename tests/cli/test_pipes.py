@@ -18,7 +18,7 @@ def texts(server: LoopbackServer, number: int = -1) -> list[str]:
 
 def test_piped_text_is_a_block_of_its_own_after_the_prompt(shell: Shell, hello: LoopbackServer) -> None:
     assert shell.ra("review", stdin="diff --git a b\n").stdout == b"Hello, world.\n"
-    assert texts(hello)[:2] == ["review", "<stdin>\ndiff --git a b\n\n</stdin>"]
+    assert texts(hello)[:2] == ["review", "<stdin>\ndiff --git a b\n</stdin>"]
 
 
 def test_piped_text_alone_is_the_prompt(shell: Shell, hello: LoopbackServer) -> None:
@@ -113,7 +113,7 @@ def test_two_of_them_in_a_row(shell: Shell, hello: LoopbackServer) -> None:
     command = f"echo diff | {RA} one | {RA} two > out"
     subprocess.run(["bash", "-c", command], env=shell.env, cwd=shell.project, check=True, timeout=60)
     assert (shell.project / "out").read_text() == "Hello, world.\n"
-    assert texts(hello)[:2] == ["two", "<stdin>\nHello, world.\n\n</stdin>"]
+    assert texts(hello)[:2] == ["two", "<stdin>\nHello, world.\n</stdin>"]
 
 
 def test_a_file_name_with_a_newline_is_read(shell: Shell, hello: LoopbackServer) -> None:
