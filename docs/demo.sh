@@ -10,3 +10,4 @@ run ra --provider local "What is the capital of France?"
 printf '\n$ git log --oneline -3 | ra --provider local "Say in one sentence what this text is."\n'
 { git log --oneline -3 2>/dev/null || echo "a list of changes"; } | PATH="$bin:$PATH" ra --provider local "Say in one sentence what this text is."
 run ra context
+run ra bench context --trace docs/traces/demo.jsonl

@@ -40,6 +40,7 @@ def context(
     window: Annotated[int | None, typer.Option("--window", min=1000, help="tokens; instead of the model's own")] = None,
     since: Annotated[float, typer.Option("--days", min=0, help="of a folder, files of so many days")] = 30,
     plot_file: Annotated[Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg")] = None,
+    frontier: Annotated[Path | None, typer.Option("--frontier", help="draw cost against recall: out.svg")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
     """Replay recorded sessions through every strategy against a simulated prompt cache. No key, no network.
@@ -53,21 +54,32 @@ def context(
     paths = [*(trace or ()), *(more or ())]
     if not paths:
         raise UserError("Name a transcript: ra bench context --trace FILE, or a folder such as ~/.claude.")
-    if plot_file is not None and plot_file.suffix != ".svg":
-        raise UserError(f"--plot {plot_file}: only .svg files are drawn.")
+    for option, file in (("--plot", plot_file), ("--frontier", frontier)):
+        if file is not None and file.suffix != ".svg":
+            raise UserError(f"{option} {file}: only .svg files are drawn.")
     chosen = runs.check([name.strip() for name in strategies.split(",") if name.strip()] or runs.STRATEGIES)
     conditions = runs.Conditions(prices, chosen, model, window)
     found = files.find(paths, since=time.time() - since * 86_400)
     results = _run(found, conditions, quiet=as_json)
-    if plot_file is not None and results:
-        longest = max(results, key=lambda result: result.calls)
-        plot_file.write_text(plot.svg(longest, render.title(longest)), encoding="utf-8")
+    if results:
+        _draw(max(results, key=lambda result: result.calls), plot_file, frontier)
     if as_json:
         _out(render.as_json(results, found.skipped))
     else:
         _show(results, found.skipped)
     if not results:
         raise typer.Exit(1)
+
+
+def _draw(result: runs.TraceResult, plot_file: Path | None, frontier: Path | None) -> None:
+    drawn = ((plot_file, plot.svg), (frontier, plot.frontier))
+    for file, draw in drawn:
+        if file is None:
+            continue
+        try:
+            file.write_text(draw(result, render.title(result)), encoding="utf-8")
+        except OSError as error:
+            raise UserError(f"{file}: {error.strerror}; name another file.") from error
 
 
 def _run(found: files.Found, conditions: runs.Conditions, *, quiet: bool) -> list[runs.TraceResult]:
@@ -100,7 +112,9 @@ def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:
     for result in results if len(results) <= 10 else ():
         console.print(render.title(result), style="bold")
         _table(console, render.HEADS, render.cells(result))
-        console.print(render.calibration(result), style="dim")
+        for line in (render.calibration(result), render.yardstick(result)):
+            if line:
+                console.print(line, style="dim")
         for line in result.skipped:
             console.print(f"skipped {line}", style="dim")
         console.print()
@@ -134,7 +148,7 @@ def _table(console: "Console", heads: Sequence[str], rows: Sequence[Sequence[str
 
     table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
     for index, head in enumerate(heads):
-        table.add_column(head, justify="right" if index else "left")
+        table.add_column(head, justify="right" if index else "left", no_wrap=not index)
     for row in rows:
         table.add_row(*row, style="bold" if row[0] == "auto" else None)
     console.print(table)

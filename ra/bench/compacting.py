@@ -4,6 +4,8 @@ import asyncio
 from decimal import Decimal
 from typing import Literal
 
+import msgspec
+
 from ra.bench.replay import Aside, Sent
 from ra.bench.trace import Call, Trace
 from ra.context.engine import Engine
@@ -41,7 +43,7 @@ class Compacting:
         self._asides: list[Aside] = []
         self._told: list[str] = []  # what the assistant said: of it a summary is made when none was recorded
         self._recorded = ""
-        self._bill: Spent | None = None
+        self._bill: tuple[float, Spent] | None = None  # and when its request went out
         self._at = 0
         self._apply(configured(trace), 0.0)
 
@@ -71,12 +73,12 @@ class Compacting:
 
     def billed(self, call: Call, usage: Usage, dollars: Decimal) -> None:
         # Live, an answer is recorded before its bill.
-        self._bill = Spent(self._engine.info.id, usage, str(dollars))
+        self._bill = (call.time, Spent(self._engine.info.id, usage, str(dollars)))
 
     def _pay(self, time: float) -> None:
-        bill, self._bill = self._bill, None
-        if bill is not None:
-            self._apply(bill, time)
+        if self._bill is not None:
+            (start, bill), self._bill = self._bill, None
+            self._apply(msgspec.structs.replace(bill, seconds=max(0.0, time - start)), time)
 
     def close(self) -> None:
         self._loop.close()

@@ -23,6 +23,8 @@ COLOURS = {
 }
 DASHED = ("recorded", "nothing")
 STEPS = 400  # points of one curve
+UNSEEN = 0.0005  # shares of lost names below this are drawn as none
+LOST = ((0.0, "none"), (0.001, "0.1 %"), (0.003, "0.3 %"), (0.01, "1 %"), (0.03, "3 %"), (0.1, "10 %"), (0.3, "30 %"))
 
 
 def svg(result: TraceResult, title: str) -> str:
@@ -33,20 +35,74 @@ def svg(result: TraceResult, title: str) -> str:
     costs = _Panel("cost so far, dollars", TOP, max((row.cost for row in rows), default=1.0), span, "$")
     windows = _Panel("window, tokens", TOP + PANEL + GAP, max((row.peak for row in rows), default=1), span, "")
     height = TOP + 2 * PANEL + GAP + 48
-    body = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-        ' font-family="system-ui, sans-serif" font-size="13">',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="30" font-size="17" font-weight="600">{escape(title)}</text>',
-        costs.frame(),
-        windows.frame(),
-    ]
+    body = [*_head(height, title), costs.frame(), windows.frame()]
     for row in rows:
         body.append(costs.curve(row, [(point.time - start, point.cost) for point in _thin(row.points)]))
         body.append(windows.curve(row, [(point.time - start, point.window) for point in _thin(row.points)]))
     body += _legend(rows)
     body.append("</svg>")
     return "\n".join(body) + "\n"
+
+
+def frontier(result: TraceResult, title: str, sweep: Sequence[Row] = ()) -> str:
+    """Cost against the share of names that were out of sight when they were used again: upper left is best.
+
+    `sweep` are rows of one strategy under other sizes; they are joined by a line.
+    """
+    rows = sorted(result.rows, key=lambda row: row.cost)
+    costs = ticks(max((row.cost for row in (*rows, *sweep)), default=1.0))
+    bottom, right = TOP + 330, WIDTH - RIGHT - 60
+    worst, best = math.log10(0.5), math.log10(UNSEEN)
+
+    def place(cost: float, recall: float) -> tuple[float, float]:
+        lost = math.log10(min(0.5, max(UNSEEN, 1.0 - recall)))
+        return LEFT + (right - LEFT) * cost / costs[-1], TOP + (bottom - TOP) * (lost - best) / (worst - best)
+
+    body = [
+        *_head(bottom + 60, title),
+        f'<text x="{LEFT}" y="{TOP - 10}" fill="#444">names out of sight when they are used again</text>',
+        f'<text x="{right}" y="{bottom + 40}" text-anchor="end" fill="#444">cost of the session, dollars</text>',
+    ]
+    for tick in costs:
+        x, _ = place(tick, 1.0)
+        body.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}" stroke="#e5e5e5"/>')
+        body.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle" fill="#666">${short(tick)}</text>')
+    for lost, label in LOST:
+        _, y = place(0.0, 1.0 - lost)
+        body.append(f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>')
+        body.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#666">{label}</text>')
+    if result.optimum:
+        x, _ = place(result.optimum, 1.0)
+        body.append(
+            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}" stroke="#888" stroke-dasharray="3 3"/>'
+            f'<text x="{x + 6:.1f}" y="{bottom - 8}" fill="#666">auto at the best moments, in hindsight</text>'
+        )
+    if sweep:
+        path = " ".join("{:.1f},{:.1f}".format(*place(row.cost, row.recall)) for row in sweep)
+        body.append(f'<polyline points="{path}" fill="none" stroke="{colour("auto")}" stroke-width="1.5"/>')
+        body += [_dot(*place(row.cost, row.recall), colour("auto"), 2.5) for row in sweep]
+    body += [_dot(*place(row.cost, row.recall), colour(row.strategy), 5.5) for row in rows]
+    for index, row in enumerate(rows):
+        y, x = TOP + 14 + 22 * index, right + 18
+        weight = ' font-weight="600"' if row.strategy == "auto" else ""
+        body.append(_dot(x, y - 4, colour(row.strategy), 5.5))
+        body.append(
+            f'<text x="{x + 14}" y="{y}"{weight}>{escape(row.strategy)} ${row.cost:.2f}, {row.recall:.3f}</text>'
+        )
+    return "\n".join([*body, "</svg>"]) + "\n"
+
+
+def _dot(x: float, y: float, fill: str, radius: float) -> str:
+    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{fill}"/>'
+
+
+def _head(height: int, title: str) -> list[str]:
+    return [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+        ' font-family="system-ui, sans-serif" font-size="13">',
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+        f'<text x="{LEFT}" y="30" font-size="17" font-weight="600">{escape(title)}</text>',
+    ]
 
 
 class _Panel:

@@ -9,6 +9,7 @@ from ra.bench.preset import Preset
 from ra.bench.replay import Row
 from ra.bench.runs import RECORDED, TraceResult
 
+TIMED = 1_000_000_000  # no transcript is older than 2001; earlier moments stand for "not recorded"
 HEADS = ("strategy", "cost", "against recorded", "hit rate", "peak window", "rewrites", "recall")
 
 
@@ -34,6 +35,7 @@ def _trace(result: TraceResult) -> dict[str, Any]:
             "difference": round(calibration.difference, 4),
             "lostOutside": calibration.outside,
         },
+        "optimum": result.optimum,
         "skipped": list(result.skipped),
     }
 
@@ -64,9 +66,12 @@ def preset_json(preset: Preset) -> dict[str, Any]:
 
 
 def title(result: TraceResult) -> str:
+    return f"{result.name}: {result.calls} calls, {_span(result)}, {result.model}, window {result.window:,}"
+
+
+def _span(result: TraceResult) -> str:
     minutes = (result.ended - result.started) / 60
-    span = f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes:.0f} min"
-    return f"{result.name}: {result.calls} calls, {span}, {result.model}, window {result.window:,}"
+    return f"{minutes / 60:.1f} h" if minutes >= 90 else f"{minutes:.0f} min"
 
 
 def cells(result: TraceResult) -> list[list[str]]:
@@ -101,6 +106,15 @@ def calibration(result: TraceResult) -> str:
     return text
 
 
+def yardstick(result: TraceResult) -> str:
+    """How far `auto` is from what hindsight would have done; empty when that is not known."""
+    auto = next((row.cost for row in result.rows if row.strategy == "auto"), None)
+    if auto is None or not result.optimum:
+        return ""
+    more = f"{auto / result.optimum - 1:+.1%}"
+    return f"Cutting at the best moments, known only afterwards, would cost ${result.optimum:.2f}: auto pays {more}."
+
+
 def summary(results: Sequence[TraceResult]) -> list[list[str]]:
     """All traces together: what the whole would have cost under each strategy."""
     total: dict[str, Decimal] = {}
@@ -116,8 +130,11 @@ def summary(results: Sequence[TraceResult]) -> list[list[str]]:
 
 
 def between(results: Sequence[TraceResult]) -> str:
+    """The days of all sessions; nothing for transcripts without times."""
     first = min(result.started for result in results)
     last = max(result.ended for result in results)
+    if first < TIMED:
+        return "days unknown"
     return " to ".join(time.strftime("%Y-%m-%d", time.localtime(moment)) for moment in (first, last))
 
 

@@ -10,6 +10,7 @@ import msgspec
 from ra.bench.compacting import Compacting, Name
 from ra.bench.comparisons import BatchPrune, Nothing, Recorded, RollingMask
 from ra.bench.layered import Layered, Planner
+from ra.bench.optimum import optimum
 from ra.bench.replay import Market, Memory, Row, Strategy, replay
 from ra.bench.trace import Trace
 from ra.context.settings import CompactionSettings
@@ -56,6 +57,7 @@ class TraceResult(Value, frozen=True):
     ended: float
     rows: tuple[Row, ...]
     calibration: Calibration | None = None
+    optimum: float | None = None  # of `auto`, had it known how the session goes on
     skipped: tuple[str, ...] = ()
 
 
@@ -110,6 +112,7 @@ def compare(
         trace.calls[-1].time,
         tuple(rows),
         _calibration(trace, rows[0], market),
+        _optimum(trace, memory, rows, market, window),
         tuple(skipped),
     )
 
@@ -175,6 +178,14 @@ def _lives_long(trace: Trace) -> bool:
             warm = call.usage.cache_read > before.usage.total_input // 2
             kept, lost = kept + warm, lost + (not warm)
     return kept > lost
+
+
+def _optimum(
+    trace: Trace, memory: Memory, rows: Sequence[Row], market: Callable[[str], Market], window: int
+) -> float | None:
+    """At most what `auto` paid: its moments are one choice among all, and the sizes of indexes are estimates."""
+    paid = next((row.cost for row in rows if row.strategy == "auto"), None)
+    return None if paid is None else min(paid, round(optimum(trace, memory, market, window), 6))
 
 
 def _calibration(trace: Trace, recorded: Row, market: Callable[[str], Market]) -> Calibration | None:
