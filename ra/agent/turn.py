@@ -1,5 +1,6 @@
 """How is the model called once? Assemble, send, record; after an overflow learn the window and assemble anew."""
 
+import asyncio
 import time
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -30,6 +31,7 @@ from ra.core.messages import Message, Text
 from ra.core.model import Level, Reply, Request, Usage
 from ra.core.ports import Provider
 
+BREATH_S = 0.003  # a stream that comes faster than it is read must not hold up a face's keyboard for longer
 MAX_REFITS = 3  # each overflow teaches something; a server that keeps refusing is not asked for ever
 
 Price = Callable[[str, Usage], Decimal | None]
@@ -153,9 +155,12 @@ class Turn:
     async def _send(self, assembly: Assembly) -> Reply:
         request = await self.hooked.before_model_call(assembly.request)
         self._streamed = ""
-        began = time.monotonic()
+        began = breathed = time.monotonic()
         reply: Reply | None = None
         async for delta in self.provider.stream(request):
+            if time.monotonic() - breathed > BREATH_S:
+                await asyncio.sleep(0)
+                breathed = time.monotonic()
             match delta:
                 case Reply():
                     reply = delta
