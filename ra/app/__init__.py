@@ -3,20 +3,18 @@
 import time
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ra import plugins
-from ra.agent import prompt
 from ra.agent.compose import Composer
 from ra.agent.ground import Ground
 from ra.agent.hooked import Hooked
 from ra.agent.journal import Journal
-from ra.agent.limits import Limits, need_price
+from ra.agent.limits import Limits
 from ra.agent.loop import Loop
-from ra.agent.prepare import Prepared, prepare
+from ra.agent.prepare import Prepared
 from ra.agent.session import Session
 from ra.agent.turn import Turn
 from ra.app import parts, strategies
@@ -25,26 +23,19 @@ from ra.config.load import Resolved
 from ra.context import window
 from ra.context.engine import Engine
 from ra.context.tokens import Estimator
-from ra.core.errors import UsageError, UserError
-from ra.core.model import Request, Section, Usage
+from ra.core.model import Usage
 from ra.core.ports import Provider, Timeline
 from ra.middleware.hooks import Hooks
-from ra.middleware.views import Loop as LoopView
-from ra.middleware.views import Spending
 from ra.providers import connect
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderSettings
 from ra.resolvers.resolver import AskOutside
 from ra.timeline import folds
-from ra.timeline.memory import MemoryTimeline
 from ra.timeline.store import Learned
-from ra.tools.builtin.agent import RunAgent
 from ra.tools.environment import clean
-from ra.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from ra.agent.handler import Handler
-    from ra.costs.economy import Economy
 
 __all__ = ["App", "Options", "build", "open_prices", "open_store"]
 
@@ -72,9 +63,8 @@ class App:
         self.store = open_store(resolved, clock)
         self.prices = open_prices(resolved)
         agent, app = self.config.agent, self.config.app
-        self.provider_name = connect.choose(
-            env, agent.provider, app.providers, have_local=lambda: parts.have_local(self)
-        )
+        local = partial(parts.have_local, resolved)
+        self.provider_name = connect.choose(env, agent.provider, app.providers, have_local=local)
         self.provider_settings = app.providers.get(self.provider_name, ProviderSettings())
         self.model = connect.model_for(self.provider_name, agent.model, self.provider_settings, env)
         self.info = connect.info(self.provider_name, self.model)
@@ -121,12 +111,13 @@ class App:
         wiring = strategies.Wiring(self, name)
         journal = Journal(timeline, [engine.apply, wiring.segment.apply], in_memory=parts.in_memory)
         journal.record(*folds.repair(timeline.events()))
-        delegate = None if nested else lambda task: parts.delegate(self, task, loop)
-        toolbox = parts.toolbox(self, journal, engine, sub_agent=delegate)
+        toolbox = parts.toolbox(
+            self, journal, engine, sub_agent=None if nested else lambda task: parts.delegate(self, task, loop)
+        )
         hooks = Hooks(
             agent.middleware, base=self.resolved.root, load=plugins.load, call=self.worker.call, env=clean(self.env)
         )
-        hooked = Hooked(hooks, journal, lambda: parts.look(self, engine, turn))
+        hooked = Hooked(hooks, journal, look=lambda: parts.look(self, engine, turn))
         turn = Turn(
             journal=journal,
             engine=engine,

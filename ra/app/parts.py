@@ -140,10 +140,10 @@ def touched(app: "App", call: ToolCall, engine: Engine) -> list[Noticed]:
     return [Noticed(section) for section in found.sections]
 
 
-def have_local(app: "App") -> bool:
+def have_local(resolved: Resolved) -> bool:
     from ra.providers import local
 
-    return local.available(app.resolved.data_dir)
+    return local.available(resolved.data_dir)
 
 
 def check(app: "App") -> None:
