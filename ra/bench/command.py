@@ -58,6 +58,10 @@ def context(
         if file is not None and file.suffix != ".svg":
             raise UserError(f"{option} {file}: only .svg files are drawn.")
     chosen = runs.check([name.strip() for name in strategies.split(",") if name.strip()] or runs.STRATEGIES)
+    if model and prices.row(model) is None:
+        raise UserError(
+            f"No price is known for {model!r}. Add it under app.prices in ra.yaml; `ra models` lists models."
+        )
     conditions = runs.Conditions(prices, chosen, model, window)
     found = files.find(paths, since=time.time() - since * 86_400)
     results = _run(found, conditions, quiet=as_json)
@@ -90,7 +94,8 @@ def _run(found: files.Found, conditions: runs.Conditions, *, quiet: bool) -> lis
                 str(file), transcript.name, transcript.model, transcript.events, conditions, skipped=transcript.skipped
             )
             if result is None:
-                found.skipped.append(f"{file}: {transcript.name}: no model call in it")
+                why = f" ({transcript.skipped[0]})" if transcript.skipped else ""
+                found.skipped.append(f"{file}: no model call in it{why}")
             else:
                 results.append(result)
     return results
@@ -114,15 +119,15 @@ def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:
         _table(console, render.HEADS, render.cells(result))
         for line in (render.calibration(result), render.yardstick(result)):
             if line:
-                console.print(line, style="dim")
+                console.print(line, style="dim", soft_wrap=True)
         for line in result.skipped:
-            console.print(f"skipped {line}", style="dim")
+            console.print(f"skipped {line}", style="dim", soft_wrap=True)
         console.print()
     if len(results) > 1:
         console.print(f"All {len(results)} sessions, {render.between(results)}", style="bold")
         _table(console, ("strategy", "cost", "against recorded"), render.summary(results))
     for line in skipped:
-        console.print(f"skipped {line}", style="dim")
+        console.print(f"skipped {line}", style="dim", soft_wrap=True)
 
 
 def _show_preset(name: str, prices: Prices, *, as_json: bool) -> None:

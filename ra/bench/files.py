@@ -9,7 +9,7 @@ from ra.timeline.readers import Transcript, read
 
 SUFFIXES = (".jsonl", ".json")
 MONTH_S = 30 * 86_400
-LARGEST_BYTES = 256 * 1024 * 1024  # a session of that size would not fit into memory next to its replay
+LARGEST_BYTES = 100 * 1024 * 1024  # a larger session would need more than half a gigabyte for its replay
 
 
 class Found(NamedTuple):

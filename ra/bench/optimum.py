@@ -49,8 +49,11 @@ def _costs(trace: Trace, course: "_Course", market: Callable[[str], Market], cut
             break
         idle = call.time - trace.calls[number - 1].time if number else 0.0
         cold = number == 0 or idle > market_.rules.lifetime_s
-        read = 0 if cold else course.head if number == cut else before
-        usage = Usage(output=call.output, cache_read=read, cache_write=total - read)
+        least = market_.rules.minimum
+        known = 0 if cold else course.head if number == cut else before
+        read = known if known >= least else 0
+        written = total - read if market_.rules.writes and total >= least else 0
+        usage = Usage(total - read - written, call.output, read, written)
         costs.append(float(market_.row.price(usage, long_lived=market_.long_lived)))
         before = total
     return costs

@@ -36,6 +36,7 @@ def _trace(result: TraceResult) -> dict[str, Any]:
             "lostOutside": calibration.outside,
         },
         "optimum": result.optimum,
+        "pricedAs": result.priced_as or result.model,
         "skipped": list(result.skipped),
     }
 
@@ -95,15 +96,16 @@ def cells(result: TraceResult) -> list[list[str]]:
 def calibration(result: TraceResult) -> str:
     """How far the simulation can be trusted, in a line or two."""
     known = result.calibration
+    unknown = f" No price is known for {result.model}: it was billed as {result.priced_as}." if result.priced_as else ""
     if known is None:
-        return "No bill was recorded: token counts are estimates."
+        return f"No bill was recorded: token counts are estimates.{unknown}"
     text = f"Calibration: recorded bill ${known.billed:.2f}, replayed ${known.simulated:.2f} ({known.difference:+.1%})."
     if known.outside:
         text += (
             f" {known.outside} requests were written anew although their prefix was known and young (a restart,"
             " another system prompt): `recorded` pays for that, the other rows do not."
         )
-    return text
+    return text + unknown
 
 
 def yardstick(result: TraceResult) -> str:

@@ -46,7 +46,7 @@ class Calibration(Value, frozen=True):
 
 
 class TraceResult(Value, frozen=True):
-    """A transcript under every strategy; `recorded` is the first row."""
+    """A transcript under every strategy, `recorded` first. A model whose price nobody knows is `priced_as` another."""
 
     file: str
     name: str
@@ -56,6 +56,7 @@ class TraceResult(Value, frozen=True):
     started: float
     ended: float
     rows: tuple[Row, ...]
+    priced_as: str = ""
     calibration: Calibration | None = None
     optimum: float | None = None  # of `auto`, had it known how the session goes on
     skipped: tuple[str, ...] = ()
@@ -111,6 +112,7 @@ def compare(
         trace.calls[0].time,
         trace.calls[-1].time,
         tuple(rows),
+        "" if conditions.prices.row(model, at=trace.calls[0].time) else DEFAULT_MODEL,
         _calibration(trace, rows[0], market),
         _optimum(trace, memory, rows, market, window),
         tuple(skipped),
@@ -151,7 +153,7 @@ def _strategy(
 
 
 def _market(trace: Trace, conditions: Conditions) -> Callable[[str], Market]:
-    """Prices of the days of the trace. A model without a price is billed as the trace's, and that as a known one."""
+    """Prices of the trace's first day. A model without one is billed as the trace's own, and that as a known one."""
     known: dict[str, Market] = {}
     day = trace.calls[0].time
     long_lived = _lives_long(trace)

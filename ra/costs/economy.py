@@ -112,10 +112,10 @@ class Economy:
         """What the cut adds to the next bill, below zero when it takes away; None where nothing costs anything."""
         rules = self._rules(self._model)
         warm = rules.kind != "none" and self._sent is not None and self._now - self._sent <= rules.lifetime_s
-        cached = min(request.total, self._last) if warm else 0
+        cached = min(request.total, self._last) if warm and self._last >= rules.minimum else 0
         # Where a provider bills no writes, the row's price of writing is that of plain input.
         keeping = float(row.price(Usage(cache_read=cached, cache_write=request.total - cached)))
-        head = min(cached, request.before)
+        head = min(cached, request.before) if request.before >= rules.minimum else 0
         cutting = float(row.price(Usage(cache_read=head, cache_write=request.after - head)))
         return cutting - keeping if keeping else None
 
