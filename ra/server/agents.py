@@ -11,7 +11,7 @@ from ra.agent.settings import STRATEGIES
 from ra.app import App, Options
 from ra.config import paths
 from ra.config.load import Resolved
-from ra.core.errors import RaError
+from ra.core.errors import RaError, Refused
 from ra.server.log import Log
 from ra.server.task import Refusal, Task
 
@@ -32,8 +32,12 @@ class Agents:
         self._env = env
         self._log = log
         self._apps: dict[tuple[str, str], App] = {}
-        self.base = read(None)
+        self._resolved = self._read_all()
         self._seen = self._signature()
+
+    @property
+    def base(self) -> Resolved:
+        return self._resolved[""]
 
     def check(self, task: Task) -> None:
         """Raises Refusal: 404 for an agent and 400 for a strategy that there is not."""
@@ -57,7 +61,7 @@ class Agents:
         return self._apps[key]
 
     def _build(self, task: Task) -> App:
-        resolved = self._read(task.agent or None)
+        resolved = self._resolved[task.agent]
         handler = resolved.config.agents.get(task.agent, {}).get("handler")
         options = msgspec.structs.replace(self._options, served=True, agent=task.agent, agent_file=handler)
         if task.tools == "none":
@@ -80,16 +84,31 @@ class Agents:
             return
         self._seen = now
         try:
-            self.base = self._read(None)
+            changed = self._read_all()
+            news = set(changed[""].untrusted) - set(self.base.untrusted)
+            if news:
+                raise Refused(f"{min(item.line for item in news)} is not trusted; look at it and run `ra trust`.")
         except RaError as error:
             self._log.say("configuration", f"The changed configuration is not used: {error}", level="error")
             return
+        self._resolved = changed
         self._apps.clear()
         self._log.say("configuration", "The configuration has changed and is used from now on.")
 
+    def _read_all(self) -> dict[str, Resolved]:
+        """All agents at once, so that no task meets half of a change. Raises RaError."""
+        base = self._read(None)
+        return {"": base} | {name: self._read(name) for name in base.config.agents}
+
     def _signature(self) -> tuple[object, ...]:
         base = self.base
-        files = {paths.user_file(self._env), base.root / paths.FILE_NAME, base.cwd / paths.FILE_NAME, *base.files}
+        files = {
+            base.data_dir / "trust.json",
+            paths.user_file(self._env),
+            base.root / paths.FILE_NAME,
+            base.cwd / paths.FILE_NAME,
+            *base.files,
+        }
         return tuple(_stamp(file) for file in sorted(files))
 
 

@@ -17,6 +17,7 @@ from ra.server.desk import Answer, Job
 from ra.server.task import Refusal, Task
 
 DAY_S = 86_400.0
+HOUR_S = 3_600.0
 _FORM = re.compile(r"[\x21-\x7e]{1,255}")
 
 _SCHEMA = """
@@ -44,11 +45,12 @@ class Keys:
         self._clock = clock
         self._jobs: dict[str, Job] = {}
         self._lock = os.open(folder / "serve.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_SH)
         self._path.touch(mode=0o600, exist_ok=True)
         self._database = sqlite3.connect(self._path, isolation_level=None, timeout=10)
         for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", _SCHEMA):
             self._do(statement, ())
-        self._do("DELETE FROM keys WHERE time < ?", (clock() - DAY_S,))
+        self._forget()
 
     def known(self, key: str, task: Task) -> Job | Answer | None:
         """The job or the answer that this key already has. Raises Refusal: 400, 409, 422."""
@@ -75,6 +77,8 @@ class Keys:
 
     def accept(self, key: str, task: Task) -> None:
         """Recorded before the task may begin. Raises StoreError."""
+        if self._clock() > self._forgot + HOUR_S:
+            self._forget()
         self._do("INSERT OR REPLACE INTO keys VALUES (?, ?, ?, 0, 0, x'')", (key, _fingerprint(task), self._clock()))
 
     def accepted(self, job: Job) -> None:
@@ -82,7 +86,6 @@ class Keys:
 
     def begun(self, job: Job) -> None:
         if job.key:
-            self._alone()
             self._do("UPDATE keys SET begun = 1 WHERE key = ?", (job.key,))
 
     def ended(self, job: Job, answer: Answer) -> None:
@@ -107,12 +110,18 @@ class Keys:
         os.close(self._lock)
 
     def _alone(self) -> bool:
-        """Whether no other server works on tasks of this file; from then on this one does."""
+        """Whether no other server uses this file: each holds a shared lock for as long as it lives."""
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
             return False
+        finally:
+            fcntl.flock(self._lock, fcntl.LOCK_SH)
         return True
+
+    def _forget(self) -> None:
+        self._forgot = self._clock()
+        self._do("DELETE FROM keys WHERE time < ?", (self._forgot - DAY_S,))
 
 
 def _fingerprint(task: Task) -> str:

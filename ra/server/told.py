@@ -8,13 +8,17 @@ from ra.server.desk import Answer
 
 MAX_RESULT = 2_000  # characters of a tool's result that are streamed
 
-_ENDS = {"empty": "The model gave an empty answer.", "refused": "The model refused to answer."}
+_ENDS = {
+    "empty": "The model gave an empty answer.",
+    "refused": "The model refused to answer.",
+    "interrupted": "Interrupted: the server was stopped. What was done so far is in the session.",
+}
 
 
 def answer(end: RunEnded, *, strategy: str) -> Answer:
     """The body of `POST /task`. A run that failed is told in `error`; only one that was cut short has a status."""
     body: JsonObject = {"content": end.answer}
-    if error := end.error or _ENDS.get(end.outcome, ""):
+    if error := _ENDS.get(end.outcome) or end.error:
         body["error"] = error
     body |= {
         "duration": round(end.seconds, 3),

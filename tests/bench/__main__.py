@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import context
+from tests.bench import context, http_api
 from tests.bench.server import InstantModel
 
 RA = str(Path(sys.executable).parent / "ra")
@@ -68,6 +68,7 @@ def main() -> None:
         steps(home)
     imports()
     context.main()
+    http_api.main()
 
 
 def first_request(home: Path) -> float:

@@ -244,3 +244,13 @@ def test_the_log_is_text_or_json(model: Model, start: Any) -> None:
     lines = [json.loads(line) for line in daemon.log.splitlines()]
     assert {line["event"] for line in lines} >= {"started", "task"}
     assert all(line["level"] in {"info", "warning"} and line["text"] for line in lines)
+
+
+def test_a_change_that_is_not_trusted_is_not_used(model: Model, shell: Shell, start: Any) -> None:
+    model()
+    daemon = start()
+    assert daemon.task()[0] == 200
+    (shell.project / "hook.py").write_text("def before_model_call(ctx): raise SystemExit")
+    (shell.project / "ra.yaml").write_text("agent: {middleware: {beforeModelCall: [./hook.py]}}\n")
+    assert daemon.task()[1]["content"] == "Hello, world."
+    assert "is not trusted" in daemon.log
