@@ -24,10 +24,12 @@ from ra.cli.safe import one_line, visible
 from ra.core.errors import RaError
 from ra.core.events import TurnEnded
 from ra.core.messages import Message, Text
+from ra.core.model import Usage
 from ra.core.ports import Answer, Question
 from ra.costs.promptcache import rules_for
 
 FRAME_S = 0.03  # between two drawings of what streams
+SLICE_S = 0.003  # that anything may take before the keyboard is looked at
 TWICE_S = 2.0  # a second Ctrl-C within this time leaves
 LAST_WORDS_S = 1.0  # for a run to record what it had, when its user leaves
 
@@ -69,6 +71,7 @@ class Repl:
                 loop.add_signal_handler(number, self.leave, 128 + number)
         self.greet()
         await self.terminal.open(self, stop=self.stop, at_once=self.at_once)
+        warming = asyncio.create_task(asyncio.to_thread(self._warm_up))
         worker = asyncio.create_task(self._work())
         try:
             await asyncio.wait((worker, self._code), return_when=asyncio.FIRST_COMPLETED)
@@ -79,10 +82,17 @@ class Repl:
             worker.cancel()
             await asyncio.gather(worker, return_exceptions=True)
             await self.terminal.close()
+            await warming
             await self.session.close()
         if not worker.cancelled() and (bug := worker.exception()):
             raise bug
         return self._code.result() if self._code.done() else 0
+
+    def _warm_up(self) -> None:
+        """Load what the first prompt will need, while it is being typed."""
+        from ra.cli.repl import commands  # noqa: F401
+
+        self.app.price(self.app.model, Usage(input=1))
 
     # --- what moves ---
 
@@ -230,7 +240,7 @@ class Repl:
                     self.status.pay(event.usage, event.dollars)
                     self.status.window = self.session.engine.window.limit
                 self._dirty.set()
-                if time.monotonic() - yielded > FRAME_S / 6:  # keys must not wait for a full queue of events
+                if time.monotonic() - yielded > SLICE_S:  # keys must not wait for a full queue of events
                     await asyncio.sleep(0)
                     yielded = time.monotonic()
         finally:
@@ -250,7 +260,10 @@ class Repl:
     async def flush(self) -> None:
         self.paper.resize(self.terminal.width)
         while self.telling.more:
-            self.terminal.show(self.telling.take())
+            begun, text = time.monotonic(), ""
+            while self.telling.more and time.monotonic() - begun < SLICE_S:
+                text += self.telling.take()
+            self.terminal.show(text)
             await asyncio.sleep(0)  # between two pieces, keys are read
         self.terminal.draw()
 

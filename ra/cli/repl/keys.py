@@ -79,7 +79,7 @@ def _editing(keys: KeyBindings, live: "Live", editing: Filter) -> None:
 
     @keys.add("c-o", filter=editing)
     def _unfold(event: KeyPressEvent) -> None:
-        live.run_command("/tools")
+        live.take_in("/tools")
 
 
 def _answering(keys: KeyBindings, live: "Live", asking: Filter) -> None:

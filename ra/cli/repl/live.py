@@ -127,7 +127,6 @@ class Live:
         if not text:
             return
         output, app = self.app.output, self.app
-        text = text.replace("\n", "\r\n")
         if not app.is_running or app.renderer.last_rendered_screen is None:
             output.write_raw(text)
             output.flush()
@@ -168,8 +167,10 @@ class Live:
 
     # --- what the keys do ---
 
-    def run_command(self, text: str) -> None:
-        self._at_once(text)
+    def take_in(self, text: str) -> None:
+        if not self._at_once(text):
+            self._typed.append(text)
+            self._news.set()
 
     @property
     def asks_line(self) -> bool:
@@ -204,9 +205,7 @@ class Live:
             if not self._reply.done():
                 self._reply.set_result(text)
             return True
-        if not self._at_once(text):
-            self._typed.append(text)
-            self._news.set()
+        self.take_in(text)
         return False  # the line is empty again
 
     def _completes_by_itself(self) -> bool:

@@ -1,6 +1,7 @@
 """How does a person follow a run? Words as they come, a line for each tool, and what is still moving below."""
 
 import time
+from collections import deque
 from collections.abc import Callable
 
 from ra.cli.markdown import MarkdownStream
@@ -27,6 +28,7 @@ from ra.core.events import (
 from ra.core.messages import ToolCall
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+PIECE = 10  # lines that are rendered at once
 THOUGHT_ROWS = 3
 PATIENCE_S = 1.0  # a shorter wait needs no clock
 
@@ -40,7 +42,7 @@ class Telling:
         self._paper = paper
         self._clock = clock
         self._words = MarkdownStream(paper)
-        self._done: list[str] = []
+        self._ready: deque[MarkdownStream | str] = deque()  # in the order of the screen; words are rendered late
         self._thought = ""
         self._thinking_since = 0.0
         self._since = 0.0
@@ -83,7 +85,7 @@ class Telling:
             case ToolEnded(call):
                 self._running.pop(call.id, None)
                 self.ended_tools.append(event)
-                self._done += self._tool(event)
+                self._ready += self._tool(event)
                 self.busy = "waiting for the model"
             case Retrying(reason, wait_s, restart):
                 again = " The answer begins anew:" if restart else ""
@@ -100,30 +102,34 @@ class Telling:
                 pass
 
     def note(self, text: str, style: str = "dim") -> None:
-        self._done.append(self._paper.line(f"· {visible(text)}", style))
+        self._ready.append(self._paper.line(f"· {visible(text)}", style))
 
     # --- finished ---
 
     @property
     def more(self) -> bool:
-        return bool(self._done) or self._words.more
+        return bool(self._ready) or self._words.more
 
     def take(self) -> str:
         """The next piece of what is finished, small enough for a keystroke not to wait for it."""
-        if self._done:
-            text, self._done = "".join(self._done), []
-            return text
-        return self._words.take(40)
+        head = self._ready[0] if self._ready else self._words
+        if isinstance(head, str):
+            self._ready.popleft()
+            return head
+        if head.more or head is self._words:
+            return head.take(PIECE)
+        self._ready.popleft()
+        return head.finish()
 
     def _finish_words(self) -> None:
-        if text := self._words.finish():
-            self._done.append(text)
+        self._ready.append(self._words)
+        self._words = MarkdownStream(self._paper)
 
     def _fold_thinking(self) -> None:
         if self._thought:
             seconds = self._clock() - self._thinking_since
             count = len(self._thought.split())
-            self._done.append(self._paper.line(f"· thought for {seconds:.0f} s ({count:,} words)", "dim italic"))
+            self._ready.append(self._paper.line(f"· thought for {seconds:.0f} s ({count:,} words)", "dim italic"))
             self._thought, self._thinking_since = "", 0.0
 
     def _tool(self, ended: ToolEnded) -> list[str]:
@@ -156,7 +162,7 @@ class Telling:
         found: Fragments = []
         if self._thought:
             found += _rows("class:dim", last_rows(visible(self._thought[-2000:]), width, THOUGHT_ROWS))
-        if rest := self._words.rest():
+        if not self._ready and (rest := self._words.rest()):
             found += _rows("", last_rows(rest, width, rows))
         for call, began, said in list(self._running.values())[-rows:]:
             last = one_line(said.rstrip().rpartition("\n")[2], 60)

@@ -106,7 +106,9 @@ class PtyTerminal:
     def wait(self, what: str | Callable[[], bool], seconds: float = PATIENCE_S) -> None:
         until = time.monotonic() + seconds
         met = what if callable(what) else lambda: what in self.everything
-        while not met():
+        seen = -1
+        while seen == len(self.raw) or not met():
+            seen = len(self.raw) if isinstance(what, str) else -1  # looking again at the same screen is dear
             assert time.monotonic() < until, f"waited for {what!r} in vain:\n{self.text}"
             self.look(0.01)
 
