@@ -1,4 +1,4 @@
-"""Does the wiki find what is asked, in every script, and say where? And is the agent command as careful as it must be?"""
+"""Does the wiki find what is asked, in every script, and say where? Does the agent command keep a file intact?"""
 
 import json
 from pathlib import Path
