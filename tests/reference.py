@@ -1,0 +1,108 @@
+"""What is generated from the program itself? The configuration's reference, and the commands'."""
+
+import argparse
+import importlib
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from ra.cli import flags
+from ra.cli.commands import MODULES
+from ra.config import reference
+
+CONFIGURATION = """\
+# Configuration
+
+Generated from the program by `python -m tests.regenerate`; [`ra.yaml.example`](../ra.yaml.example) shows the same keys
+as a file that you can copy from.
+
+Later wins: defaults < your file (`$XDG_CONFIG_HOME/ra/ra.yaml`) < the project's `ra.yaml`, from the git root down to
+the working directory < `--config FILE` < `--set key=value` and flags. `ra --show-config` prints what holds, with the
+origin of each value. Keys are camelCase; snake_case is read as well. `${VAR}` must be set, `${VAR:-default}` need not.
+A wrong value is refused with key, value, file and line; an unknown key with the nearest known one.
+
+"""
+
+COMMANDS = """\
+# Commands
+
+Generated from the program by `python -m tests.regenerate`.
+
+## ra [flags] [prompt]
+
+A first word that is a command runs it; anything else is the prompt, and so is everything after `--`. Without a prompt,
+on a terminal, `ra` is [interactive](repl.md). Piped text follows the prompt as a block of its own.
+
+"""
+
+EXIT_CODES = """\
+## Exit codes
+
+| code | meaning |
+|---|---|
+| 0 | answered |
+| 1 | failed: provider, tool, internal |
+| 2 | usage or configuration |
+| 3 | stopped by a limit or by middleware |
+| 4 | refused: permission or trust |
+| 5 | the model gave an empty or refused answer |
+| 75 | the session is in use by another process |
+| 130, 143 | SIGINT, SIGTERM |
+"""
+
+
+def configuration() -> str:
+    return CONFIGURATION + reference.table()
+
+
+def commands() -> str:
+    rows = "".join(_flags(flags.parser()))
+    known = [name for name in flags.COMMANDS if importlib.util.find_spec(MODULES[name])]
+    return COMMANDS + rows + EXIT_CODES + "".join("\n" + _command(name) for name in known)
+
+
+def _flags(parser: argparse.ArgumentParser) -> Iterator[str]:
+    for group in parser._action_groups:
+        shown = [action for action in group._group_actions if action.option_strings and action.dest != "help"]
+        if not shown:
+            continue
+        yield f"**{group.title}**\n\n| flag | meaning |\n|---|---|\n"
+        for action in shown:
+            metavar = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 and not action.choices else ""
+            metavar = " " + "\\|".join(action.choices) if action.choices else metavar
+            yield f"| `{', '.join(action.option_strings)}{metavar}` | {action.help or ''} |\n"
+        yield "\n"
+
+
+def _command(name: str) -> str:
+    made: Any = typer.main.get_command(importlib.import_module(MODULES[name]).app)
+    return f"## ra {name}\n\n" + "\n".join(_described(f"ra {name}", made, top=True))
+
+
+def _described(path: str, command: Any, *, top: bool = False) -> Iterator[str]:
+    arguments = [param for param in command.params if param.param_type_name == "argument"]
+    options = [param for param in command.params if param.param_type_name == "option" and param.name != "help"]
+    inner = getattr(command, "commands", {})
+    words = [param.metavar or param.name.upper() for param in arguments]
+    usage = " ".join([path, *(["[flags]"] if options else []), *words, *(["COMMAND …"] if inner else [])])
+    if not top:
+        yield f"### {path}\n"
+    yield f"`{usage}`\n"
+    yield " ".join((command.help or "").split()) + "\n"
+    rows = [(param.metavar or param.name.upper(), param) for param in arguments]
+    rows += [(", ".join([*param.opts, *param.secondary_opts]), param) for param in options]
+    if rows:
+        yield "| | |\n|---|---|\n" + "".join(f"| `{_cell(name)}` | {_meaning(param)} |\n" for name, param in rows)
+    for name, one in inner.items():
+        yield from _described(f"{path} {name}", one)
+
+
+def _meaning(param: Any) -> str:
+    shown = param.default not in (None, False, True, "", [], ()) and not callable(param.default)
+    return _cell(f"{param.help or ''}" + (f" (default {param.default})" if shown else ""))
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")

@@ -1,0 +1,41 @@
+"""`python -m tests.regenerate`: write anew what is generated from the program, in the docs and in the tests."""
+
+import sys
+import tempfile
+from pathlib import Path
+
+from ra.config import reference as keys
+from ra.testing.server import LoopbackServer
+from tests import pages, reference
+from tests.cli import startup
+
+GENERATED = {
+    "ra.yaml.example": keys.example,
+    "docs/configuration.md": reference.configuration,
+    "docs/commands.md": reference.commands,
+}
+
+
+def write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+        print(f"wrote {path.relative_to(pages.ROOT)}")
+
+
+def main(chosen: list[str]) -> None:
+    """Everything, or only the files that are named."""
+    for name, make in GENERATED.items():
+        if not chosen or name in chosen:
+            write(pages.ROOT / name, make())
+    for page in pages.PAGES:
+        if pages.blocks(page.read_text()) and (not chosen or str(page.relative_to(pages.ROOT)) in chosen):
+            with tempfile.TemporaryDirectory() as folder, LoopbackServer("anthropic", pages.answer) as server:
+                write(page, pages.replayed(page.read_text(), pages.Shop(Path(folder), server)))
+    if not chosen:
+        with tempfile.TemporaryDirectory() as folder:
+            loaded = startup.ours_and_foreign(startup.imported_before_first_request(Path(folder)))
+            write(startup.HELD, "\n".join(loaded) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
