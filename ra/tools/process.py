@@ -7,7 +7,8 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+
+import msgspec
 
 from ra.tools.output import Ends
 from ra.tools.tool import Say
@@ -16,7 +17,7 @@ STREAM_EVERY_S = 0.1
 STREAM_CHARACTERS = 4000
 
 
-class Launch(NamedTuple):
+class Launch(msgspec.Struct, frozen=True):
     """What to start so that a command runs where it may.
 
     The signal `killed_by` to the started process ends everything that the command started. `finish` cleans up
@@ -30,7 +31,7 @@ class Launch(NamedTuple):
     env: dict[str, str] = {}
 
 
-class Ended(NamedTuple):
+class Ended(msgspec.Struct, frozen=True):
     code: int
     timed_out: bool
     notes: Sequence[str]
@@ -71,6 +72,8 @@ class Running:
         """End the command and all that it started. Does nothing to one that has ended."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
+                if self._launch.killed_by == signal.SIGKILL:
+                    await _kill_with_children(self._process.pid)
                 self._process.send_signal(self._launch.killed_by)
         await asyncio.shield(self._pump)
         if self._notes is None:
@@ -91,6 +94,29 @@ class Running:
         if pending:
             say(pending)
         await self._process.wait()
+
+
+async def _kill_with_children(pid: int) -> None:
+    """Kill what a process has started so far, and let it start no more.
+
+    A bubblewrap that is killed in its first millisecond has not yet told its child to die with it.
+    """
+    os.kill(pid, signal.SIGSTOP)
+    for _ in range(50):
+        if _proc(pid, "stat").rpartition(") ")[2][:1] in ("", "T", "t", "Z", "X"):
+            break
+        await asyncio.sleep(0.001)
+    for child in _proc(pid, f"task/{pid}/children").split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(child), signal.SIGKILL)
+
+
+def _proc(pid: int, name: str) -> str:
+    try:
+        with open(f"/proc/{pid}/{name}") as file:
+            return file.read()
+    except OSError:
+        return ""
 
 
 async def start(

@@ -2,6 +2,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ra.tools.process import Launch
@@ -30,7 +31,7 @@ class ForAnybody(landlock_box.LandlockBox):
 
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         launch = super().launch(argv, cwd)
-        return launch._replace(argv=[PYTHON, *launch.argv[1:]])
+        return msgspec.structs.replace(launch, argv=[PYTHON, *launch.argv[1:]])
 
 
 @pytest.mark.parametrize("uid", people())

@@ -6,7 +6,7 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
@@ -33,7 +33,7 @@ class GrepArgs(msgspec.Struct):
     files_only: Annotated[bool, Meta(description="Names instead of lines")] = False
 
 
-class Line(NamedTuple):
+class Line(msgspec.Struct, frozen=True, order=True):
     """A line of the answer, `hit` or around one. Ordered by file and number."""
 
     path: str

@@ -5,11 +5,13 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 
+import msgspec
+
 from ra.tools.paths import Place, shown
 from ra.tools.process import Launch
 from ra.tools.sandbox import seccomp
 from ra.tools.sandbox.guard import Guard, set_aside
-from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, Chains, abi
+from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, abi, chains
 from ra.tools.sandbox.launch import try_out, under_warden
 from ra.tools.sandbox.layout import plan
 from ra.tools.sandbox.scan import Scan
@@ -46,12 +48,13 @@ class LandlockBox:
         before = self._scan.look().guarded
         guard = Guard([*layout.own, *layout.watched, *before] if layout.writable else [])
         hidden = (*layout.hidden, *_CLOSED)
-        chains = Chains(
+        held = chains(
+            abi(),
             read=[*_carved("/", hidden), layout.root],
             write=[self.private_tmp, *([layout.root] if layout.writable else [])],
-            devices=list(_DEVICES),
+            devices=_DEVICES,
         )
-        launch = under_warden(argv, chains)
+        launch = under_warden(argv, held)
 
         def finish() -> list[str]:
             notes = guard.restore()
@@ -63,7 +66,7 @@ class LandlockBox:
             "XDG_CACHE_HOME": f"{self.private_tmp}/.cache",
             "npm_config_cache": f"{self.private_tmp}/.npm",
         }
-        return launch._replace(finish=finish, env=env)
+        return msgspec.structs.replace(launch, finish=finish, env=env)
 
     def close(self) -> None:
         shutil.rmtree(self.private_tmp, ignore_errors=True)

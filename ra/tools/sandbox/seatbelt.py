@@ -6,6 +6,8 @@ import shutil
 import tempfile
 from collections.abc import Sequence
 
+import msgspec
+
 from ra.tools.paths import Place, shown
 from ra.tools.process import Launch
 from ra.tools.sandbox.guard import set_aside
@@ -58,9 +60,8 @@ class Seatbelt:
         def finish() -> list[str]:
             return [set_aside(path) for path in sorted(self._scan.look().guarded - found.guarded)]
 
-        return launch._replace(
-            finish=finish, env={"TMPDIR": self.private_tmp, "XDG_CACHE_HOME": f"{self.private_tmp}/.cache"}
-        )
+        env = {"TMPDIR": self.private_tmp, "XDG_CACHE_HOME": f"{self.private_tmp}/.cache"}
+        return msgspec.structs.replace(launch, finish=finish, env=env)
 
     def close(self) -> None:
         shutil.rmtree(self.private_tmp, ignore_errors=True)

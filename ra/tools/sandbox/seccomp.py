@@ -1,11 +1,6 @@
-"""Which system calls may a boxed program not make? A filter in the kernel's own small machine code.
+"""Which system calls may a boxed program not make? A filter in the kernel's own small machine code."""
 
-Standard library only: the warden loads this without site-packages.
-"""
-
-import ctypes
 import errno
-import os
 import platform
 import struct
 
@@ -80,20 +75,3 @@ def program(families: tuple[int, ...]) -> bytes:
         code += [(_EQUAL, 0, len(block), number), *block]
     code.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("HBBI", *line) for line in code)
-
-
-class _Program(ctypes.Structure):
-    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_char_p))
-
-
-def install(families: tuple[int, ...]) -> None:
-    """Put the filter on this process and all that it will start. Raises OSError."""
-    code = program(families)
-    filter_ = _Program(len(code) // 8, code)
-    libc = ctypes.CDLL(None, use_errno=True)
-    pr_set_no_new_privs, pr_set_seccomp, mode_filter = 38, 22, 2
-    if libc.prctl(pr_set_no_new_privs, 1, 0, 0, 0) or libc.prctl(
-        pr_set_seccomp, mode_filter, ctypes.byref(filter_), 0, 0
-    ):
-        number = ctypes.get_errno()
-        raise OSError(number, f"seccomp: {os.strerror(number)}")

@@ -1,30 +1,35 @@
 """Who ends what a command leaves behind, when there is no pid namespace? The warden: parent of all its descendants.
 
-It runs as a process of its own (`python -I -S`, standard library only), so that it outlives even a `kill -9` of ra:
-the kernel tells it of ra's death, orphans become its children, and it leaves when none is left.
+It runs as a program of its own (`python -I -S warden.py`), so that it outlives even a `kill -9` of ra: the kernel tells
+it of ra's death, orphans become its children, and it leaves when none is left. On the way it may chain the command.
+It imports nothing that it does not need: every command waits for it.
 """
 
 import ctypes
-import json
+import errno
+import marshal
 import os
 import signal
 import sys
-from typing import TYPE_CHECKING, NoReturn, cast
 
+TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ra.tools.sandbox.landlock import Chains
+    from typing import Any, NoReturn
 
-_PR_SET_PDEATHSIG = 1
-_PR_SET_CHILD_SUBREAPER = 36
+_PR_SET_PDEATHSIG, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 1, 22, 24
+_PR_SET_SECUREBITS, _PR_SET_CHILD_SUBREAPER, _PR_SET_NO_NEW_PRIVS = 28, 36, 38
+_LANDLOCK_CREATE, _LANDLOCK_ADD, _LANDLOCK_RESTRICT = 444, 445, 446
+_O_PATH = 0o10000000
+_LINUX = sys.platform.startswith("linux")
 
 
 class _Told(Exception):
     """A signal asked the warden to end everything."""
 
 
-def main() -> NoReturn:
+def main() -> "NoReturn":
     with open(int(sys.argv[1]), "rb") as file:
-        order = json.load(file)
+        order = marshal.load(file)  # noqa: S302 - from ra itself, through a descriptor
     signal.signal(signal.SIGTERM, _tell)
     signal.signal(signal.SIGINT, _tell)
     signal.signal(signal.SIGHUP, _tell)
@@ -46,16 +51,16 @@ def _tell(number: int, frame: object) -> None:
 
 def _adopt(parent: int) -> None:
     """Become the reaper of orphans below us, and be told when ra dies."""
-    if not sys.platform.startswith("linux"):
+    if not _LINUX:
         return
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
         raise _Told  # ra died before the kernel could be asked
 
 
-def _run(order: dict[str, object]) -> int:
+def _run(order: "dict[str, Any]") -> int:
     warden = os.getpid()
     child = os.fork()
     if child == 0:
@@ -63,30 +68,57 @@ def _run(order: dict[str, object]) -> int:
     while True:
         ended, status = os.wait()
         if ended == child:
-            return os.waitstatus_to_exitcode(status) % 256 if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+            return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
 
 
-def _become(order: dict[str, object], warden: int) -> NoReturn:
+def _become(order: "dict[str, Any]", warden: int) -> "NoReturn":
     """In the child: put on the chains, then be the command."""
     try:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.setsid()
-        if sys.platform.startswith("linux"):
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if _LINUX:
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
             if os.getppid() != warden:
                 os._exit(143)
-        if order.get("landlock"):
-            from ra.tools.sandbox.landlock import restrict
-
-            restrict(cast("Chains", order["landlock"]))
-        argv = order["argv"]
-        assert isinstance(argv, list)
-        os.execvp(argv[0], argv)  # noqa: S606 - the command was judged before it came here
+        if order["chains"]:
+            _chain(order["chains"])
+        os.execvp(order["argv"][0], order["argv"])  # noqa: S606 - the command was judged before it came here
     except BaseException as error:  # noqa: BLE001 - whatever it is, the command must not run without its chains
         os.write(2, f"ra: the command could not be started: {error}\n".encode())
     os._exit(126)
+
+
+def _chain(chains: "dict[str, Any]") -> None:
+    """Landlock, no capabilities, then the filter of system calls: for good, and for all that this process starts."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    ruleset = _checked(libc.syscall(_LANDLOCK_CREATE, chains["ruleset"], ctypes.c_size_t(len(chains["ruleset"])), 0))
+    for rights, path in chains["rules"]:
+        try:
+            handle = os.open(path, _O_PATH | os.O_CLOEXEC)
+        except OSError:
+            continue  # gone meanwhile, or not ours: then there is nothing to allow
+        rule = rights.to_bytes(8, sys.byteorder) + handle.to_bytes(4, sys.byteorder)
+        _checked(libc.syscall(_LANDLOCK_ADD, ruleset, 1, rule, 0))
+        os.close(handle)
+    # Root keeps its user id but none of its powers, and no program that it starts gets them back.
+    libc.prctl(_PR_SET_SECUREBITS, 0b1111, 0, 0, 0)
+    for number in range(64):
+        libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0)
+    _checked(libc.capset((0x20080522).to_bytes(4, sys.byteorder) + bytes(4), bytes(24)))
+    _checked(libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+    _checked(libc.syscall(_LANDLOCK_RESTRICT, ruleset, 0))
+    os.close(ruleset)
+    code = ctypes.create_string_buffer(chains["filter"], len(chains["filter"]))
+    program = (ctypes.c_size_t * 2)(len(chains["filter"]) // 8, ctypes.addressof(code))
+    _checked(libc.prctl(_PR_SET_SECCOMP, 2, program, 0, 0))
+
+
+def _checked(value: int) -> int:
+    if value < 0:
+        number = ctypes.get_errno() or errno.EPERM
+        raise OSError(number, os.strerror(number))
+    return value
 
 
 def _end_all() -> None:
@@ -115,5 +147,9 @@ def _children() -> list[int]:
     import subprocess  # no /proc, or one without this file
 
     listing = subprocess.run(["/bin/ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
-    pairs = [tuple(map(int, line.split())) for line in listing.splitlines() if len(line.split()) == 2]
-    return [pid for pid, parent in pairs if parent == own]
+    pairs = [line.split() for line in listing.splitlines()]
+    return [int(pair[0]) for pair in pairs if len(pair) == 2 and int(pair[1]) == own]
+
+
+if __name__ == "__main__":
+    main()

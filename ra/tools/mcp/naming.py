@@ -1,0 +1,33 @@
+"""What is a server's tool called? `mcp__SERVER__TOOL`, in letters that every provider takes, and never twice."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+
+MAX = 64
+_ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
+
+
+def server_name(server: str) -> str:
+    """`mcp__SERVER`: what rules, the lazy tool and the names of its tools begin with."""
+    return _fit(f"mcp__{_ILLEGAL.sub('_', server)}", server, MAX // 2)
+
+
+def tool_names(server: str, tools: Sequence[str]) -> list[str]:
+    """One legal name for each tool, in order. What had to be changed gets a hash of what it was, if it must."""
+    made: list[str] = []
+    for tool in tools:
+        plain = f"{server_name(server)}__{_ILLEGAL.sub('_', tool)}"
+        name = _fit(plain, tool, MAX)
+        while name in made:
+            tool += "'"
+            name = _fit(plain + "_" * MAX, tool, MAX)
+        made.append(name)
+    return made
+
+
+def _fit(name: str, meant: str, room: int) -> str:
+    if len(name) <= room:
+        return name
+    digest = hashlib.sha256(meant.encode("utf-8", "replace")).hexdigest()[:6]
+    return f"{name[: room - 7].rstrip('_')}_{digest}"
