@@ -109,7 +109,8 @@ class Desk:
             raise Refusal(503, "The server is stopping.", retry_after_s=5)
         at_once = len(self._running) < self._workers and task.chat not in self._running
         if not at_once and len(self._waiting) >= self._room:
-            wait_s = math.ceil(self._usual_s * len(self._waiting) / self._workers)
+            # Until half of the line is gone: who comes back then finds room, and no worker has been idle.
+            wait_s = math.ceil(self._usual_s * len(self._waiting) / self._workers / 2)
             raise Refusal(
                 429,
                 f"Busy: {self.running} tasks are running and {self.waiting} are waiting.",

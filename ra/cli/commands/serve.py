@@ -14,7 +14,7 @@ from ra.config.load import Resolved, resolve
 app = typer.Typer(add_completion=False, help="The HTTP API: POST /task, POST /chat, GET /sessions.")
 
 
-@app.callback(invoke_without_command=True)
+@app.command()
 def serve(
     ctx: typer.Context,
     host: Annotated[str | None, typer.Option("--host", help="where to listen; app.http.host, else 127.0.0.1")] = None,
