@@ -78,7 +78,7 @@ class Running:
         await asyncio.shield(self._pump)
         if self._notes is None:
             self._notes = ()
-            self._notes = self._launch.finish()
+            self._notes = await asyncio.to_thread(self._launch.finish)  # it looks through the project
 
     async def _read(self, say: Say) -> None:
         assert self._process.stdout

@@ -4,14 +4,13 @@ import contextlib
 import os
 import shutil
 import stat
-import tempfile
 from collections.abc import Sequence
 
 from ra.tools.paths import Place
 from ra.tools.process import Launch
 from ra.tools.sandbox import seccomp
 from ra.tools.sandbox.guard import Guard, set_aside
-from ra.tools.sandbox.launch import try_out
+from ra.tools.sandbox.launch import private_folder, try_out
 from ra.tools.sandbox.layout import Layout, collapse, listening_sockets, plan
 from ra.tools.sandbox.scan import Findings, Scan
 
@@ -36,7 +35,7 @@ class Bubblewrap:
         self._place = place
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
-        self.private_tmp = tempfile.mkdtemp(prefix="ra-tmp-")
+        self.private_tmp, self._forget_tmp = private_folder(self)
         self._held: dict[str, int] = {}
 
     @property
@@ -69,7 +68,7 @@ class Bubblewrap:
 
     def close(self) -> None:
         self._release(list(self._held))
-        shutil.rmtree(self.private_tmp, ignore_errors=True)
+        self._forget_tmp()
 
     def _system(self, layout: Layout) -> list[str]:
         """Everything but the project: to be read, without credentials and without doors to other programs."""

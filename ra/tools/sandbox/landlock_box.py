@@ -1,8 +1,6 @@
 """How is a command kept in without bubblewrap? Landlock and seccomp; what they cannot prevent is put back after it."""
 
 import os
-import shutil
-import tempfile
 from collections.abc import Sequence
 
 import msgspec
@@ -12,7 +10,7 @@ from ra.tools.process import Launch
 from ra.tools.sandbox import seccomp
 from ra.tools.sandbox.guard import Guard, set_aside
 from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, abi, chains
-from ra.tools.sandbox.launch import try_out, under_warden
+from ra.tools.sandbox.launch import private_folder, try_out, under_warden
 from ra.tools.sandbox.layout import plan
 from ra.tools.sandbox.scan import Scan
 
@@ -36,7 +34,7 @@ class LandlockBox:
         self._place = place
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
-        self.private_tmp = tempfile.mkdtemp(prefix="ra-tmp-")
+        self.private_tmp, self._forget_tmp = private_folder(self)
 
     @property
     def trouble(self) -> str:
@@ -69,7 +67,7 @@ class LandlockBox:
         return msgspec.structs.replace(launch, finish=finish, env=env)
 
     def close(self) -> None:
-        shutil.rmtree(self.private_tmp, ignore_errors=True)
+        self._forget_tmp()
 
 
 def find(place: Place, hidden: tuple[str, ...]) -> LandlockBox | None:

@@ -2,15 +2,23 @@
 
 import marshal
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+import weakref
+from collections.abc import Callable, Sequence
 
 from ra.tools.process import Launch
 from ra.tools.sandbox import warden
 from ra.tools.sandbox.landlock import Chains
+
+
+def private_folder(owner: object) -> tuple[str, Callable[[], object]]:
+    """A folder for temporary files that lives as long as its owner, and how to remove it before."""
+    path = os.path.realpath(tempfile.mkdtemp(prefix="ra-tmp-"))
+    return path, weakref.finalize(owner, shutil.rmtree, path, ignore_errors=True)
 
 
 def try_out(launch: Launch) -> bool:

@@ -2,8 +2,6 @@
 
 import os
 import re
-import shutil
-import tempfile
 from collections.abc import Sequence
 
 import msgspec
@@ -11,7 +9,7 @@ import msgspec
 from ra.tools.paths import Place, shown
 from ra.tools.process import Launch
 from ra.tools.sandbox.guard import set_aside
-from ra.tools.sandbox.launch import under_warden
+from ra.tools.sandbox.launch import private_folder, under_warden
 from ra.tools.sandbox.layout import Layout, plan
 from ra.tools.sandbox.scan import Scan
 
@@ -43,7 +41,7 @@ class Seatbelt:
         self._place = place
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
-        self.private_tmp = os.path.realpath(tempfile.mkdtemp(prefix="ra-tmp-"))
+        self.private_tmp, self._forget_tmp = private_folder(self)
 
     @property
     def trouble(self) -> str:
@@ -64,7 +62,7 @@ class Seatbelt:
         return msgspec.structs.replace(launch, finish=finish, env=env)
 
     def close(self) -> None:
-        shutil.rmtree(self.private_tmp, ignore_errors=True)
+        self._forget_tmp()
 
 
 def find(place: Place, hidden: tuple[str, ...]) -> Seatbelt | None:
