@@ -2,16 +2,18 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ra.agent.session import Session
-from ra.app import App, Options, build
+from ra.app import App, Options, build, parts
 from ra.config.load import resolve
-from ra.core.errors import RaError
+from ra.core.errors import RaError, Refused, UsageError
 from ra.core.events import Event, RunEnded
-from ra.core.ports import Asker
+from ra.core.ports import Asker, Timeline
 
 if TYPE_CHECKING:
     from ra.agent.handler import Handler
@@ -30,7 +32,7 @@ class Agent:
 
     Settings are those of ra.yaml, by their dotted keys: `Agent(model="…", settings={"agent.maxCost": 0.5})`.
     The configuration files of `cwd` hold as they do on the command line. A `handler(ctx, wake)` composes the context
-    and runs the agent, as that of an agent file does.
+    and runs the agent, as that of an agent file does. What a project's configuration may run needs `ra trust`, as ever.
     """
 
     def __init__(
@@ -51,6 +53,7 @@ class Agent:
         ask: Asker | None = None,
         agent: str | None = None,
         handler: "Handler | None" = None,
+        untrusted: Literal["refuse", "ignore", "trust"] = "refuse",
     ) -> None:
         named = {"agent.model": model, "agent.provider": provider, "agent.systemPrompt": system_prompt}
         chosen = {key: value for key, value in named.items() if value is not None} | dict(settings or {})
@@ -60,33 +63,60 @@ class Agent:
             env=self._env,
             flags={key: (value, f"Agent({key})") for key, value in chosen.items()},
             agent=agent,
+            trusting=untrusted == "trust",
         )
+        if resolved.untrusted and untrusted == "refuse":
+            raise Refused(
+                "This project's configuration wants to run or reach what you have not agreed to: "
+                f"{', '.join(item.line for item in resolved.untrusted)}. "
+                'Look at it, then run `ra trust`; Agent(untrusted="ignore") goes on without it.'
+            )
         options = Options(
             tools=tools, write=write, allow=tuple(allow), deny=tuple(deny), channel="api", agent=agent or ""
         )
-        self.warnings: list[str] = []
+        self.warnings: list[str] = list(resolved.notes)
         self.app: App = build(resolved, options, env=self._env, warn=self.warnings.append, handler=handler)
         self.ended: RunEnded | None = None
         self._resume = session
         self._save = save
         self._ask = ask
         self._session: Session | None = None
+        self._memory: Timeline | None = None  # the conversation, if it is not saved
+        self._running = False
 
     @property
     def session(self) -> str:
         """The id of the conversation, "" before the first prompt."""
         return self._session.id if self._session else self._resume or ""
 
-    async def run(self, prompt: str, *, files: Sequence[Path | str] = ()) -> AsyncIterator[Event]:
-        """Everything that happens, as it happens; the last event is RunEnded. References in the prompt are resolved."""
-        prepared = await self.app.prepare(prompt, files=[Path(file) for file in files])
-        self.warnings.extend(prepared.warnings)
-        if self._session is None:
-            self._session = self.app.open(resume=self._resume, ephemeral=not self._save)
-        async for event in self._session.start(prepared.message, ask=self._ask):
-            if isinstance(event, RunEnded):
-                self.ended = event
-            yield event
+    async def run(self, prompt: str, *, files: Sequence[Path | str] = ()) -> AsyncGenerator[Event, None]:
+        """Everything that happens, as it happens; the last event is RunEnded. References in the prompt are resolved.
+
+        Closing the stream interrupts the run (`contextlib.aclosing`): what was said until then is kept.
+        """
+        if self._running:
+            raise UsageError("This agent is still at work on a prompt. Take another Agent, or wait for its RunEnded.")
+        self._running, self.ended = True, None
+        try:
+            prepared = await self.app.prepare(prompt, files=[Path(file) for file in files])
+            self.warnings.extend(prepared.warnings)
+            run = self._open().start(prepared.message, ask=self._ask)
+            async with aclosing(aiter(run)) as events:
+                async for event in events:
+                    if isinstance(event, RunEnded):
+                        self.ended = event
+                    yield event
+        finally:
+            self._running = False
+
+    def _open(self) -> Session:
+        if self._session is None and self._save:
+            self._session = self.app.open(resume=self._resume)
+        elif self._session is None:
+            if self._memory is None:
+                self._memory = parts.timeline(self.app, self._resume, ephemeral=True)
+            self._session = self.app.session(self._memory)
+        return self._session
 
     async def answer(self, prompt: str, *, files: Sequence[Path | str] = ()) -> str:
         """The answer alone. Raises Unanswered when there is none."""
@@ -98,10 +128,11 @@ class Agent:
         return self.ended.answer
 
     async def close(self) -> None:
+        """Let go of connections and of the session's file. The next prompt opens them again."""
         if self._session is not None:
-            self._resume = self._session.id
-            await self._session.close()
-            self._session = None
+            session, self._session = self._session, None
+            self._resume = session.id or None
+            await session.close()
 
     async def __aenter__(self) -> Self:
         return self
@@ -110,13 +141,19 @@ class Agent:
         await self.close()
 
     def ask(self, prompt: str, *, files: Sequence[Path | str] = ()) -> str:
-        """The answer, for programs without an event loop. The conversation goes on with the next `ask`."""
+        """The answer, for programs that do not use `async`. The conversation goes on with the next `ask`."""
 
         async def once() -> str:
             async with self:
                 return await self.answer(prompt, files=files)
 
-        return asyncio.run(once())
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return asyncio.run(once())
+        # A loop is running already, as in a notebook: ours runs in a thread, and this one waits for it.
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(asyncio.run, once()).result()
 
 
 def ask(prompt: str, **options: Any) -> str:

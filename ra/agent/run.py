@@ -1,7 +1,7 @@
 """How does a face follow a run? As a stream of events that always ends with RunEnded, and that can be interrupted."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from ra.core.events import Event, RunEnded
 
@@ -24,7 +24,7 @@ class Run:
         if self._task is not None:
             self._task.cancel()
 
-    async def __aiter__(self) -> AsyncIterator[Event]:
+    async def __aiter__(self) -> AsyncGenerator[Event, None]:
         self._task = asyncio.create_task(self._main())
         if self._cancelled:
             self._task.cancel()

@@ -54,6 +54,7 @@ class Options(Value, frozen=True):
     channel: str = "pipe"
     agent: str = ""  # the named agent, if it is one
     served: bool = False  # a task of the HTTP API
+    dry_run: bool = False  # nothing is sent, not even what a strategy would ask
 
 
 def open_store(resolved: Resolved, clock: Callable[[], float] = time.time) -> Store:
@@ -172,7 +173,9 @@ async def prepared(
     )
 
 
-def timeline(app: "App", resume: str | None, *, latest: bool, fork: bool, ephemeral: bool) -> Timeline:
+def timeline(
+    app: "App", resume: str | None, *, latest: bool = False, fork: bool = False, ephemeral: bool = False
+) -> Timeline:
     """A new session, or one that is named; in memory only, if it shall leave no trace."""
     project = str(app.resolved.root)
     if resume is None and latest:
