@@ -7,7 +7,31 @@ from ra.core.facts import Fact, Said, Spent, TimelineEvent
 from ra.core.messages import Message, Text, ToolCall, result, say
 from ra.core.model import Usage
 
-WORDS = "the file was changed so that every caller now waits for the lock before it reads or writes the table".split()
+WORDS = (
+    *("the", "file", "was", "changed", "so", "that", "every", "caller", "now", "waits", "for", "a", "lock"),
+    *("before", "it", "reads", "or", "writes", "this", "table"),
+)
+    "the",
+    "file",
+    "was",
+    "changed",
+    "so",
+    "that",
+    "every",
+    "caller",
+    "now",
+    "waits",
+    "for",
+    "the",
+    "lock",
+    "before",
+    "it",
+    "reads",
+    "or",
+    "writes",
+    "the",
+    "table",
+]
 
 
 class Shape:

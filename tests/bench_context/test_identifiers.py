@@ -41,7 +41,9 @@ def test_a_result_is_read_too():
     assert said(result(ToolCall("1", "Read", {}), "def load_all(): ...")) == {"load_all"}
 
 
-messages = st.lists(st.sampled_from([say("user", f"name_{a} name_{b}") for a in range(4) for b in range(4)]), max_size=8)
+messages = st.lists(
+    st.sampled_from([say("user", f"name_{a} name_{b}") for a in range(4) for b in range(4)]), max_size=8
+)
 
 
 @settings(max_examples=60, deadline=None)

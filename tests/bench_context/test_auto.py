@@ -1,0 +1,33 @@
+"""`auto` against the alternatives, on sessions of many shapes and at the prices of several providers."""
+
+import pytest
+
+from ra.bench.runs import Conditions, compare
+from ra.costs.prices import Prices
+from tests.bench_context.shapes import SHAPES, Shape, session
+
+PRICES = Prices({}, None)
+ALTERNATIVES = ("nothing", "truncate", "summarize", "digest")
+MODELS = ("claude-opus-4-5", "gpt-5.1", "gemini-2.5-pro")
+QUICK = [shape for shape in SHAPES if shape.name != "long run"]
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("shape", QUICK, ids=lambda shape: shape.name.replace(" ", "-"))
+def test_auto_is_never_dearer_than_the_best_and_forgets_no_more_than_digest(shape: Shape, model: str):
+    found = compare("f", "n", model, session(shape, model=model), Conditions(PRICES, (*ALTERNATIVES, "auto")))
+    assert found is not None
+    rows = {row.strategy: row for row in found.rows}
+    assert rows["auto"].cost <= 1.05 * min(rows[name].cost for name in ALTERNATIVES)
+    assert rows["auto"].recall >= rows["digest"].recall - 0.005
+
+
+@pytest.mark.parametrize("share", [0.05, 0.15, 0.3, 0.5, 0.8])
+def test_wherever_a_session_ends_auto_has_not_wasted_money(share: float):
+    events = session(SHAPES[4], model="claude-opus-4-5", seed=3)
+    cut = events[: int(len(events) * share)]
+    found = compare("f", "n", "claude-opus-4-5", cut, Conditions(PRICES, ("nothing", "auto")))
+    assert found is not None
+    _, nothing, auto = found.rows
+    assert auto.cost <= 1.05 * nothing.cost
+    assert auto.recall >= 0.995
