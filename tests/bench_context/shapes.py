@@ -11,27 +11,6 @@ WORDS = (
     *("the", "file", "was", "changed", "so", "that", "every", "caller", "now", "waits", "for", "a", "lock"),
     *("before", "it", "reads", "or", "writes", "this", "table"),
 )
-    "the",
-    "file",
-    "was",
-    "changed",
-    "so",
-    "that",
-    "every",
-    "caller",
-    "now",
-    "waits",
-    "for",
-    "the",
-    "lock",
-    "before",
-    "it",
-    "reads",
-    "or",
-    "writes",
-    "the",
-    "table",
-]
 
 
 class Shape:
