@@ -9,7 +9,7 @@ from ra.timeline.search import Hit
 from ra.timeline.store import Store
 
 _TOLD = ("said", "entry-set")  # what was said and noted; not what was configured, compacted or failed
-_SPARE = 4  # finds that are asked for in place of one: some are of no use
+_SPARE = 2  # finds that are asked for in place of one: some are of no use
 
 
 class ProjectMemory:

@@ -67,6 +67,8 @@ def planning(layers: Layers, small: Planner, memory: Memory, *, debug: Callable[
 
     async def strategy(message: Message) -> Composed:
         layers.ground.prompt = message
+        if not message.text.strip():  # nothing to plan for
+            return await layers.layered(message)
         began = time.monotonic()
         try:
             plan = await small.plan(layers.ground.history(), message)

@@ -107,7 +107,7 @@ class Wiring:
 
         session = self.app.config.session
         layers = Layers(ground, session.layers, self.observer, world=self._world)
-        if self.name == "layered":
+        if self.name == "layered" or self.app.options.dry_run:  # a plan would have to be asked for
             return layers.layered
         from ra.agent.memory import ProjectMemory
         from ra.agent.planner import Planner, planning
@@ -234,7 +234,8 @@ class Wiring:
             "tier-2": f"— prior turn had {segment.last.total_input} total input tokens",
             "max-turns": f"— {segment.turns} turns",
         }[reason]
-        self.observer.rotated(reason, detail)
+        if not self.app.options.dry_run:
+            self.observer.rotated(reason, detail)
         return rotation.rotate(
             engine.view,
             reason,

@@ -56,6 +56,8 @@ def _row_dict(row: Row) -> Mapping[str, Any]:
 async def dry_run(session: Session, prepared: Prepared, app: App, streams: Streams, *, as_json: bool) -> int:
     """What would be sent, by the code that sends it. Nothing is sent, and the session is in memory only."""
     if prepared.message.text or len(prepared.message.blocks) > 1:
+        if rotated := session.loop.rotate():
+            session.journal.record(rotated)
         session.journal.record(Said(prepared.message))
     session.journal.record(*await session.loop.compose(prepared.message))
     assembly = await session.engine.assemble()

@@ -92,6 +92,7 @@ def options(args: argparse.Namespace, streams: Streams) -> Options:
         agent_file=args.agent_file,
         channel="terminal" if streams.out_tty else "pipe",
         agent=args.agent or "",
+        dry_run=args.dry_run,
     )
 
 

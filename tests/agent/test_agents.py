@@ -11,45 +11,10 @@ from ra import Agent, Source
 from ra.core.facts import EntrySet, Said
 from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer
+from tests.agent.examples import example
 from tests.cli.conftest import Shell
 
-HORTON = '''
-from ra import Source
-
-PAGES = {"install": "Run pip install widget.", "deploy": "Run widget push."}
-
-
-def order_status(order: int) -> str:
-    """Look an order up.
-
-    order: its number
-    """
-    return f"order {order} is on its way"
-
-
-def render_compressed_toc() -> str:
-    return "Docs: " + ", ".join(PAGES)
-
-
-def render_retrieved_docs(wake, events) -> str:
-    return "\\n".join(text for name, text in PAGES.items() if name in wake.text) + f"\\n({len(events)} events)"
-
-
-async def handler(ctx, wake):
-    tools = [*ctx.tools, order_status]
-
-    ctx.use_context(
-        source_budget=18_000,
-        sources={
-            "docs_toc": Source(render_compressed_toc, max=3_000, cache="stable"),
-            "retrieved_docs": Source(lambda: render_retrieved_docs(wake, ctx.events), max=6_000, cache="volatile"),
-            "conversation": Source(lambda: ctx.timeline_messages(), max=9_000, cache="volatile"),
-        },
-    )
-
-    ctx.use_agent(system_prompt="You are a helpful assistant.", model="claude-sonnet-4-5-20250929", tools=tools)
-    await ctx.agent.run()
-'''
+HORTON = example("agent")
 
 
 def texts(message: dict[str, Any]) -> list[str]:

@@ -173,6 +173,14 @@ def test_after_a_failure_history_holds_what_the_replay_does_not(shell: Shell) ->
     assert shown(chat.bodies[2]).count("what is the name of my cat") == 1
 
 
+def test_a_dry_run_asks_nobody(shell: Shell) -> None:
+    with LoopbackServer("anthropic", answering(PLAN)) as server:
+        shell.serve(server)
+        done = shell.ra("--dry-run", "--context-strategy", "planner", "hello")
+    assert (done.returncode, server.bodies) == (0, [])
+    assert b"channel" in done.stdout
+
+
 # --- memory ---
 
 

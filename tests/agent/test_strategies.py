@@ -11,6 +11,7 @@ from ra.context.recall import recall
 from ra.core.facts import Configured, EntrySet
 from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer
+from tests.agent.examples import example
 from tests.agent.talk import Talk, shown
 from tests.cli.conftest import Shell
 
@@ -162,15 +163,7 @@ def test_a_tool_loop_goes_on_from_a_composed_prompt(shell: Shell) -> None:
 
 # --- strategy files ---
 
-STRATEGY = """
-async def on_context_build(ctx):
-    if "default" in ctx.input.text:
-        return None
-    ctx.slots.add("system", "You are a helpful assistant.", role="system", priority=100)
-    ctx.slots.add("history", ctx.history.recent(2), trim_behavior="message", max_ratio=0.5)
-    ctx.slots.add("input", ctx.input)
-    return ctx.slots.render()
-"""
+STRATEGY = example("strategy")
 
 
 def test_the_full_example_of_the_slots_page(shell: Shell) -> None:
