@@ -25,8 +25,8 @@ def show(streams: Streams, heads: Sequence[str], rows: Sequence[Sequence[str]], 
         table.add_column(heads[index], justify="right" if index in right else "left", overflow="fold")
     for row in rows:
         table.add_row(*(one_line(row[index], 400) for index in shown))
-    width = shutil.get_terminal_size().columns  # Rich takes 80 for a terminal that knows no control codes
-    Console(width=width, no_color=not streams.colour, highlight=False, markup=False).print(table)
+    width, height = shutil.get_terminal_size()  # Rich takes 80 for a terminal that knows no control codes
+    Console(width=width, height=height, no_color=not streams.colour, highlight=False, markup=False).print(table)
 
 
 def age(seconds: float) -> str:
