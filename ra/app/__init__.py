@@ -71,6 +71,7 @@ class App:
         self.limits = Limits(agent.max_iterations, agent.max_token_budget, agent.max_cost, agent.max_duration)
         self.discovered = parts.discovered(resolved, warn)
         self.worker = plugins.Worker()
+        self.mcp = parts.mcp_servers(resolved, env, warn)
         self.log = strategies.log_to(self)
         self.strategy = strategies.choose(self, None)
         parts.check(self)

@@ -39,6 +39,7 @@ from ra.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from ra.app import App
     from ra.costs.economy import Economy
+    from ra.tools.mcp.servers import Servers
 
 
 class Options(Value, frozen=True):
@@ -76,20 +77,34 @@ def rules(config: Config, options: Options) -> tuple[Rule, ...]:
     return tuple(found)
 
 
-def resolvers(resolved: Resolved, call: Callable[..., Any]) -> Sequence[Resolver]:
-    """The built-in ones that are on, and the user's own."""
+def resolvers(app: "App") -> Sequence[Resolver]:
+    """The built-in ones that are on, the user's own, and one for what MCP servers hold."""
     from ra.resolvers.custom import Custom
     from ra.resolvers.expand import builtin
 
     chosen: dict[str, Resolver] = {resolver.name: resolver for resolver in builtin()}
-    for one in resolved.config.agent.context.resolvers:
+    if app.mcp is not None:
+        from ra.app.mcp import References
+
+        chosen["mcp"] = References(app.mcp)
+    for one in app.config.agent.context.resolvers:
         if not one.enabled:
             chosen.pop(one.name, None)
         elif one.path:
-            chosen[one.name] = Custom(plugins.load(one.path, base=resolved.root), call=call, name=one.name)
+            chosen[one.name] = Custom(
+                plugins.load(one.path, base=app.resolved.root), call=app.worker.call, name=one.name
+            )
         elif one.name not in chosen:
             raise ConfigError(f"agent.context.resolvers: {one.name!r} needs a path; built in are file and url.")
     return tuple(chosen.values())
+
+
+def mcp_servers(resolved: Resolved, env: Mapping[str, str], warn: Callable[[str], None]) -> "Servers | None":
+    if not any(server.enabled for server in resolved.config.agent.mcp_servers):
+        return None
+    from ra.app.mcp import servers  # threads and more, for nobody else
+
+    return servers(resolved, env, warn)
 
 
 def custom_tools(resolved: Resolved, env: Mapping[str, str]) -> list[Tool]:
@@ -167,7 +182,7 @@ async def prepared(
         files=files,
         root=app.resolved.root,
         cwd=app.resolved.cwd,
-        resolvers=lambda: resolvers(app.resolved, app.worker.call),
+        resolvers=lambda: resolvers(app),
         always=any(one.path for one in app.config.agent.context.resolvers),
         ask_outside=ask_outside,
     )
@@ -219,6 +234,7 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
         agent=sub_agent,
         fetch=fetch,
         custom=custom_tools(app.resolved, app.env),
+        mcp=app.mcp if app.has_tools else None,
     )
 
 

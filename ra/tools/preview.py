@@ -24,6 +24,8 @@ def preview(call: ToolCall, place: Place, *, cwd: str, outside: bool) -> str:
             return "\n".join([args["path"], *(_diff(e.get("old_string", ""), e.get("new_string", "")) for e in edits)])
         case "WebFetch":
             return str(args.get("url", ""))
+        case name if name.startswith("mcp__"):
+            return f"{name}\n{msgspec.json.encode(args).decode()}"
         case _ if set(args) == {"path"}:
             return str(args["path"])
         case _:

@@ -33,7 +33,9 @@ Run = Callable[[Any, Say], Awaitable[str | Output]]
 class Tool(msgspec.Struct, frozen=True):
     """`args` is the struct that arguments are read into; without one they are handed on as they came.
 
-    `reads_only` calls may run side by side. `own_timeout` says that the tool ends its calls itself.
+    `reads_only` calls may run side by side. `own_timeout` says that the tool ends its calls itself. A tool that is not
+    `listed` can be called, but requests do not tell of it. `passes_on` says which call the arguments really make, if
+    it is one of another tool: that is what is judged and run.
     """
 
     spec: ToolSpec
@@ -41,6 +43,8 @@ class Tool(msgspec.Struct, frozen=True):
     args: type[msgspec.Struct] | None = None
     reads_only: bool = False
     own_timeout: bool = False
+    listed: bool = True
+    passes_on: Callable[[JsonObject], tuple[str, JsonObject] | None] | None = None
 
     @property
     def name(self) -> str:

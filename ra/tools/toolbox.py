@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -34,6 +34,9 @@ from ra.tools.sandbox.find import Box, find_sandbox
 from ra.tools.settings import Sandbox, ToolSettings
 from ra.tools.tool import Mistake, Output, Tool, read_args, text_output, usage
 from ra.tools.undo import Undo
+
+if TYPE_CHECKING:
+    from ra.tools.mcp.servers import Servers
 
 Emit = Callable[[Event], None]
 
@@ -72,6 +75,7 @@ class Toolbox:
         agent: RunAgent | None = None,
         fetch: Fetch | None = None,
         custom: Sequence[Tool] = (),
+        mcp: "Servers | None" = None,
         remember: Callable[[Rule], None] | None = None,
     ) -> None:
         options = options_of(settings or {}, root, tuple(tool.name for tool in custom))
@@ -90,11 +94,14 @@ class Toolbox:
         own = {tool.name: tool for tool in self._builtin(recall, entries, agent, fetch)}
         if taken := [tool.name for tool in custom if tool.name in own]:
             raise ConfigError(f"agent.tools.custom: the name {taken[0]} is taken by a built-in tool; choose another.")
+        self._mcp = mcp
+        foreign = mcp.join() if mcp else ()
         # What is made of callables and what the user brought touches nothing that a rule would have to guard.
+        lists = (tool.name for tool in foreign if tool.passes_on)
         self.place = msgspec.structs.replace(
-            self.place, free=("Agent", "Entry", "Recall", *(tool.name for tool in custom))
+            self.place, free=("Agent", "Entry", "Recall", *(tool.name for tool in custom), *lists)
         )
-        everything = own | {tool.name: tool for tool in custom}
+        everything = {tool.name: tool for tool in (*foreign, *own.values(), *custom)}
         self._tools = {
             name: everything[name] for name in sorted(everything) if options.get(name, ToolOptions()).enabled
         }
@@ -116,7 +123,7 @@ class Toolbox:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        return tuple(tool.spec for tool in self._tools.values())
+        return tuple(tool.spec for tool in self._tools.values() if tool.listed)
 
     @property
     def box(self) -> Box | None:
@@ -127,7 +134,7 @@ class Toolbox:
 
     def reads_only(self, call: ToolCall) -> bool:
         """Whether the call may run beside others."""
-        tool = self._tools.get(call.name)
+        tool = self._tools.get(self._meant(call).name)
         return bool(tool and tool.reads_only)
 
     async def run(self, call: ToolCall, *, ask: Asker | None = None, emit: Emit | None = None) -> Done:
@@ -144,8 +151,11 @@ class Toolbox:
         await self.shell.close()
         if self._box:
             self._box.close()
+        if self._mcp:
+            await self._mcp.leave()
 
     async def _run(self, call: ToolCall, ask: Asker | None, emit: Emit) -> Output:
+        call = self._meant(call)
         tool, args, checked, note = self._check(call)
         place = self._bash_place() if call.name == "Bash" else self.place
         decision = decide(checked, self.rules, place)
@@ -176,13 +186,20 @@ class Toolbox:
         """Where commands run now. A sandbox that cannot hold the project as it is counts as none."""
         return msgspec.structs.replace(self.place, boxed=bool(self.box and not self.box.trouble), cwd=self.shell.cwd)
 
+    def _meant(self, call: ToolCall) -> ToolCall:
+        """The call that is really made, when a tool passes it on to another."""
+        tool = self._tools.get(call.name)
+        meant = tool.passes_on(call.args) if tool and tool.passes_on and not call.broken else None
+        return ToolCall(call.id, *meant) if meant else call
+
     def _check(self, call: ToolCall) -> tuple[Tool, Any, ToolCall, str]:
         """The tool, its arguments, the call as it will be judged and run, and a word on what was ignored."""
         tool = self._tools.get(call.name)
         if tool is None:
             meant = next((name for name in self._tools if name.casefold() == call.name.casefold()), "")
             hint = f" Did you mean {meant}?" if meant else ""
-            raise Mistake(f"There is no tool {shown(call.name)!r}.{hint} Tools: {', '.join(self._tools)}.")
+            listed = ", ".join(name for name, tool in self._tools.items() if tool.listed)
+            raise Mistake(f"There is no tool {shown(call.name)!r}.{hint} Tools: {listed}.")
         if call.broken:
             raise Mistake(
                 f"The arguments are not a JSON object: {call.broken[:200]!r}. {usage(tool.spec)} Nothing was run."

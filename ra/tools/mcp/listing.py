@@ -5,12 +5,13 @@ With a kept listing the tools of a request are the same bytes in every run, and 
 
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from ra.core.value import JsonObject, Value
+from ra.tools.mcp.naming import server_name
 from ra.tools.settings import McpServerSettings
 
 KEPT_S = 7 * 86400.0
@@ -80,10 +81,12 @@ class Shelf:
         return self._folder / f"{digest[:32]}.json"
 
 
-def problem(server: McpServerSettings, names: Mapping[str, int]) -> str:
-    """Why a server's settings cannot work, "" when they can. `names` counts the servers of each name."""
-    if names.get(server.name, 0) > 1:
-        return "two servers have this name; give each its own"
+def problem(server: McpServerSettings, others: Iterable[str]) -> str:
+    """Why a server's settings cannot work, "" when they can. `others` are the names of the servers before it."""
+    if not server.name.strip():
+        return "it needs a name"
+    if server_name(server.name) in map(server_name, others):
+        return "another server has this name; give each its own"
     if bool(server.command) == bool(server.url):
         return "it needs either a command or a url"
     if server.url and not server.url.startswith(("http://", "https://")):

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 MAX = 64
 _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
@@ -13,13 +13,13 @@ def server_name(server: str) -> str:
     return _fit(f"mcp__{_ILLEGAL.sub('_', server)}", server, MAX // 2)
 
 
-def tool_names(server: str, tools: Sequence[str]) -> list[str]:
-    """One legal name for each tool, in order. What had to be changed gets a hash of what it was, if it must."""
+def tool_names(server: str, tools: Sequence[str], taken: Collection[str] = ()) -> list[str]:
+    """One legal name for each tool, in order; what is too long, or taken, ends in a hash of what it was."""
     made: list[str] = []
     for tool in tools:
         plain = f"{server_name(server)}__{_ILLEGAL.sub('_', tool)}"
         name = _fit(plain, tool, MAX)
-        while name in made:
+        while name in made or name in taken:
             tool += "'"
             name = _fit(plain + "_" * MAX, tool, MAX)
         made.append(name)

@@ -1,0 +1,257 @@
+"""How is one MCP server spoken to? Through the official SDK, connected at the first need and again after it broke."""
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import parse_qsl, unquote
+
+import msgspec
+
+from ra.core.messages import Content
+from ra.core.value import JsonObject
+from ra.tools.mcp import content
+from ra.tools.mcp.listing import Listing, Offer, Resource
+from ra.tools.mcp.stdio import Program
+from ra.tools.settings import McpServerSettings
+from ra.tools.tool import Mistake, Output, Say
+
+if TYPE_CHECKING:
+    from mcp import Client
+    from mcp_types import Prompt
+
+T = TypeVar("T")
+
+MAX_PAGES = 20
+MAX_SCHEMA_BYTES = 100_000
+PROMPT = "prompt:"
+
+
+class Unreachable(Exception):
+    """A server that cannot be used just now; the text says why. `silent`: it did not answer in time."""
+
+    def __init__(self, text: str, *, silent: bool = False) -> None:
+        super().__init__(text)
+        self.silent = silent
+
+
+class Connection:
+    """One server. Everything here happens in one event loop, and the client lives in a task of its own:
+
+    the SDK wants to be entered and left by the same task.
+    """
+
+    def __init__(self, server: McpServerSettings, *, root: str, env: dict[str, str], version: str) -> None:
+        self.server = server
+        self._root = root
+        self._env = env
+        self._version = version
+        self._owner: asyncio.Task[None] | None = None
+        self._client: asyncio.Future[Client] | None = None
+        self._leave = asyncio.Event()
+        self._closed = False
+
+    async def learn(self) -> Listing:
+        """What the server offers. Raises Unreachable."""
+        client = await self._connected()
+        try:
+            async with asyncio.timeout(self.server.timeout):
+                return await _listed(client)
+        except TimeoutError as error:
+            raise Unreachable(self._late(), silent=True) from error
+        except Exception as error:  # the SDK raises whatever its layers raise
+            raise Unreachable(f"its tools cannot be listed: {_words(error)}") from error
+
+    async def call(self, tool: str, args: JsonObject, say: Say) -> Output:
+        """Raises Mistake for what the server says is wrong, and Unreachable."""
+
+        async def progress(progress: float, total: float | None, message: str | None) -> None:
+            say(f"{message or f'{progress:g}' + (f' of {total:g}' if total else '')}\n")
+
+        async def ask(client: "Client") -> Output:
+            result = await client.call_tool(tool, args, progress_callback=progress)
+            return Output(content.of_call(result), result.is_error)
+
+        return await self._ask(ask)
+
+    async def read(self, uri: str) -> tuple[Content, ...]:
+        """A resource, or the messages of a prompt: `prompt:NAME?argument=value`. Raises Mistake, Unreachable."""
+
+        async def ask(client: "Client") -> tuple[Content, ...]:
+            if not uri.startswith(PROMPT):
+                return content.bounded(map(content.of_resource, (await client.read_resource(uri)).contents))
+            name, _, given = uri.removeprefix(PROMPT).partition("?")
+            prompt = await client.get_prompt(unquote(name), dict(parse_qsl(given)))
+            return content.bounded(content.of_block(message.content) for message in prompt.messages)
+
+        return await self._ask(ask)
+
+    async def close(self) -> None:
+        """For good: who asks after this is told so."""
+        self._closed = True
+        self._leave.set()
+        if self._owner is not None:
+            await asyncio.wait({self._owner})
+
+    async def _ask(self, ask: Callable[["Client"], Awaitable[T]]) -> T:
+        client = await self._connected()
+        try:
+            return await ask(client)
+        except Exception as error:  # the SDK raises whatever its layers raise; the model hears of it
+            if self.server.url:
+                self._leave.set()  # its session may be gone; the next call begins a new one
+            raise Mistake(f"The MCP server {self.server.name} says: {_words(error)}") from error
+
+    async def _connected(self) -> "Client":
+        if self._closed:
+            raise Unreachable("it was closed")
+        if self._owner is None or self._owner.done() or self._leave.is_set():
+            if self._owner is not None:
+                await asyncio.wait({self._owner})
+            self._leave = asyncio.Event()
+            self._client = asyncio.get_running_loop().create_future()
+            self._owner = asyncio.create_task(self._own(self._client, self._leave))
+        assert self._client is not None
+        owner, client = self._owner, self._client
+        either: list[asyncio.Future[Any]] = [owner, client]
+        await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
+        if client.done() and not client.cancelled():
+            return client.result()
+        raise owner.exception() or Unreachable("it was closed")
+
+    async def _own(self, ready: "asyncio.Future[Client]", leave: asyncio.Event) -> None:
+        """Be the task that enters and leaves the client. Raises Unreachable."""
+        from mcp import Client
+        from mcp_types import Implementation, ListRootsResult, Root
+
+        # Its complaints would go to the terminal as they are, quoted from the server.
+        logging.getLogger("mcp").addHandler(logging.NullHandler())
+        logging.getLogger("mcp").propagate = False
+
+        async def roots(context: Any) -> ListRootsResult:
+            return ListRootsResult(roots=[Root(uri=Path(self._root).as_uri(), name="project")])  # type: ignore[arg-type]
+
+        program = self._program()
+        transport = program.streams() if program else self._http()
+        late = asyncio.timeout(self.server.timeout)
+        try:
+            async with late, contextlib.AsyncExitStack() as stack:
+                client = Client(
+                    transport,
+                    list_roots_callback=roots,
+                    client_info=Implementation(name="ra", version=self._version),
+                    cache=None,
+                )
+                await stack.enter_async_context(client)
+                late.reschedule(None)
+                ready.set_result(client)
+                ends = [asyncio.create_task(event.wait()) for event in (leave, *([program.ended] if program else []))]
+                await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+                for end in ends:
+                    end.cancel()
+        except TimeoutError as error:
+            raise Unreachable(self._late(program), silent=True) from error
+        except Exception as error:  # an ExceptionGroup of whatever the layers raise
+            said = program.last_words if program else ""
+            raise Unreachable(f"{_words(error)}{f' (it said: {said[:300]})' if said else ''}") from error
+
+    def _program(self) -> Program | None:
+        if not self.server.command:
+            return None
+        argv = [self.server.command, *self.server.args]
+        return Program(argv, cwd=self._root, env=self._env | dict(self.server.env))
+
+    @asynccontextmanager
+    async def _http(self) -> AsyncIterator[tuple[Any, Any]]:
+        import httpx2
+        from mcp.client.streamable_http import streamable_http_client
+
+        assert self.server.url
+        # An answer may take as long as the toolbox lets it; only connecting has to be quick.
+        patience = httpx2.Timeout(self.server.timeout, read=None)
+        async with (
+            httpx2.AsyncClient(headers=dict(self.server.headers), timeout=patience) as http,
+            streamable_http_client(self.server.url, http_client=http) as streams,
+        ):
+            yield streams
+
+    def _late(self, program: Program | None = None) -> str:
+        said = f"; it said: {program.last_words[:300]}" if program and program.last_words else ""
+        return f"it did not answer within {self.server.timeout:g} s{said}"
+
+
+async def _listed(client: "Client") -> Listing:
+    can = client.server_capabilities
+    tools = await _pages(client.list_tools, "tools") if can.tools else []
+    resources = await _pages(client.list_resources, "resources") if can.resources else []
+    templates = await _pages(client.list_resource_templates, "resource_templates") if can.resources else []
+    prompts = await _pages(client.list_prompts, "prompts") if can.prompts else []
+    return Listing(
+        tools=tuple(offer for tool in tools if (offer := _offer(tool)) is not None),
+        resources=(
+            *(Resource(_clean(one.uri), _clean(one.description or one.title or one.name)) for one in resources),
+            *(Resource(_clean(one.uri_template), _clean(one.description or one.name)) for one in templates),
+        ),
+        prompts=tuple(Resource(_prompt_uri(one), _clean(one.description or one.name)) for one in prompts),
+        instructions=_clean(client.instructions or "")[:4000],
+    )
+
+
+async def _pages(ask: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
+    """All pages. A server that says it can and then cannot offers none."""
+    from mcp import MCPError
+
+    found: list[Any] = []
+    cursor: str | None = None
+    for _ in range(MAX_PAGES):
+        try:
+            page = await ask(cursor=cursor)
+        except MCPError:
+            if what == "tools":
+                raise
+            return found
+        found += getattr(page, what)
+        cursor = page.next_cursor
+        if not cursor:
+            break
+    return found
+
+
+def _offer(tool: Any) -> Offer | None:
+    """The tool, if its schema is one that a request can hold."""
+    schema = {key: value for key, value in tool.input_schema.items() if key != "$schema"}
+    schema = {"type": "object", "properties": {}, **schema}
+    try:
+        if len(msgspec.json.encode(schema)) > MAX_SCHEMA_BYTES:
+            return None
+    except (UnicodeEncodeError, RecursionError):
+        return None
+    hint = bool(tool.annotations and tool.annotations.read_only_hint)
+    return Offer(_clean(tool.name), _clean(tool.description or tool.title or tool.name), schema, hint)
+
+
+def _prompt_uri(prompt: "Prompt") -> str:
+    takes = "&".join(f"{argument.name}=…" for argument in prompt.arguments or ())
+    return _clean(f"{PROMPT}{prompt.name}{f'?{takes}' if takes else ''}")
+
+
+def _clean(text: object) -> str:
+    return str(text).encode("utf-8", "replace").decode()
+
+
+def _words(error: BaseException) -> str:
+    """The innermost reason, in one line: the SDK wraps errors in groups of groups."""
+    leaves = list(_leaves(error))
+    text = " ".join(str(leaves[0]).split()) if leaves else ""
+    return _clean(text)[:500] or type(leaves[0] if leaves else error).__name__
+
+
+def _leaves(error: BaseException) -> Iterable[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from _leaves(inner)
+    else:
+        yield error

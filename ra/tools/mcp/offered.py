@@ -1,0 +1,139 @@
+"""How does a model meet what an MCP server offers? As tools; as one tool, where all of them would crowd its window.
+
+A server whose tools take more than LAZY_ABOVE tokens is told as one tool `mcp__SERVER`: it lists, describes and calls.
+What it calls is judged, asked about and run as if the tool had been called by its own name.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from ra.core.messages import Content
+from ra.core.model import ToolSpec
+from ra.core.value import JsonObject
+from ra.tools.mcp.listing import Listing, Offer, Resource
+from ra.tools.mcp.naming import server_name, tool_names
+from ra.tools.tool import Mistake, Output, Say, Tool, text_output
+
+LAZY_ABOVE = 2000
+MAX_DESCRIPTION = 4000
+MAX_TOLD = 1200
+"""Characters of a list of names in a description; the rest is told on request."""
+
+READ = "read_resource"
+READ_SCHEMA: JsonObject = {"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]}
+LAZY_SCHEMA: JsonObject = {
+    "type": "object",
+    "properties": {
+        "tool": {"type": "string", "description": "Without args: describe it. Left out: list all"},
+        "args": {"type": "object", "description": "Call the tool with these; {} for none"},
+    },
+}
+
+Call = Callable[[str, str, JsonObject, Say], Awaitable[Output]]
+"""(server, tool, args, say) → what it gave."""
+
+Read = Callable[[str, str], Awaitable[tuple[Content, ...]]]
+"""(server, uri) → what it holds."""
+
+
+def tools(listings: Mapping[str, Listing], call: Call, read: Read) -> tuple[Tool, ...]:
+    """All tools of all servers, under names that are unique; those of a large server are there but not listed."""
+    made: dict[str, Tool] = {}
+    for server, listing in listings.items():
+        lazy = listing.tokens > LAZY_ABOVE
+        own = _tools(server, listing, call, read, taken=made, listed=not lazy)
+        made |= {tool.name: tool for tool in own}
+        if lazy:
+            gate = _gate(server, listing, own)
+            made[gate.name] = gate
+    return tuple(made.values())
+
+
+def specs(server: str, listing: Listing) -> list[ToolSpec]:
+    """What the tools of a server would tell the model."""
+    return [tool.spec for tool in _tools(server, listing, _nobody, _nobody)]
+
+
+def _tools(
+    server: str, listing: Listing, call: Call, read: Read, *, taken: Mapping[str, Tool] = {}, listed: bool = True
+) -> list[Tool]:
+    things = (*listing.resources, *listing.prompts)
+    offers = list(listing.tools)
+    if things:
+        offers.append(Offer(READ, _reading(server, things), READ_SCHEMA, reads_only=True))
+    names = tool_names(server, [offer.name for offer in offers], taken)
+    made = []
+    for name, offer in zip(names, offers, strict=True):
+        reads = bool(things) and offer is offers[-1]
+        run = partial(_run_read, server, read) if reads else partial(_run_call, server, offer.name, call)
+        spec = ToolSpec(name, offer.description[:MAX_DESCRIPTION], offer.schema)
+        made.append(Tool(spec, run, reads_only=offer.reads_only, listed=listed))
+    return made
+
+
+async def _run_call(server: str, tool: str, call: Call, args: JsonObject, say: Say) -> Output:
+    return await call(server, tool, args, say)
+
+
+async def _run_read(server: str, read: Read, args: JsonObject, say: Say) -> Output:
+    uri = args.get("uri")
+    if not isinstance(uri, str):
+        raise Mistake(f"{READ} takes uri (string, required).")
+    return Output(await read(server, uri))
+
+
+async def _nobody(*_: Any) -> Any:
+    raise Mistake("Nobody is there to ask.")
+
+
+def _gate(server: str, listing: Listing, own: Sequence[Tool]) -> Tool:
+    """The one tool of a large server. `own` are its tools, in the order of the listing, the reader last."""
+    prefix = server_name(server)
+    by_name = {name: tool for tool in own for name in (tool.name, tool.name.removeprefix(f"{prefix}__"))}
+    by_name |= {offer.name: tool for offer, tool in zip(listing.tools, own, strict=False)}
+
+    def meant(args: JsonObject) -> tuple[str, JsonObject] | None:
+        tool, given = by_name.get(str(args.get("tool"))), args.get("args")
+        return (tool.name, given) if tool is not None and isinstance(given, dict) else None
+
+    async def run(args: JsonObject, say: Say) -> Output:
+        name = args.get("tool")
+        if not name:
+            return text_output("\n".join(f"{_short(tool, prefix)}: {_first(tool)}" for tool in own))
+        tool = by_name.get(str(name))
+        if tool is None:
+            raise Mistake(f"{server} has no tool {name!r}. Tools: {', '.join(_short(tool, prefix) for tool in own)}.")
+        schema = msgspec.json.encode(tool.spec.schema).decode()
+        return text_output(f"{_short(tool, prefix)}: {tool.spec.description}\nargs: {schema}")
+
+    names = _told([_short(tool, prefix) for tool in own], "call without arguments for all")
+    about = " ".join(listing.instructions.split())[:300]
+    words = f"The tools of {server}. {about}".strip() + f" Describe one, then call it with args. Tools: {names}"
+    return Tool(ToolSpec(prefix, words, LAZY_SCHEMA), run, passes_on=meant)
+
+
+def _reading(server: str, things: Sequence[Resource]) -> str:
+    lines = [f"{thing.uri} ({' '.join(thing.words.split())[:80]})" if thing.words else thing.uri for thing in things]
+    return f"Read a resource or prompt of {server}: {_told(lines, 'others work too')}"
+
+
+def _told(items: Sequence[str], more: str) -> str:
+    """As many as have room, and how to get at the rest."""
+    told: list[str] = []
+    for item in items:
+        if sum(map(len, told)) + len(item) > MAX_TOLD:
+            return f"{', '.join(told)} and {len(items) - len(told)} more; {more}."
+        told.append(item)
+    return f"{', '.join(told)}."
+
+
+def _short(tool: Tool, prefix: str) -> str:
+    return tool.name.removeprefix(f"{prefix}__")
+
+
+def _first(tool: Tool) -> str:
+    """The first sentence of what a tool says of itself."""
+    return " ".join(tool.spec.description.split()).partition(". ")[0][:160]

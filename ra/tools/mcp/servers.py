@@ -1,0 +1,179 @@
+"""What do all MCP servers bring to a session? Tools, known before any server runs, and things to read.
+
+Servers live in an event loop of their own, in a thread: it outlasts a single prompt, and what a session needs to know
+before its first request can be waited for where no loop runs. They start at the first call, all at once where a
+listing is missing, and end with the last session.
+"""
+
+import asyncio
+import concurrent.futures
+import threading
+import time
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from ra.core.messages import Content
+from ra.core.model import ToolSpec
+from ra.tools.mcp import offered
+from ra.tools.mcp.connection import Connection, Unreachable
+from ra.tools.mcp.listing import Listing, Shelf, problem
+from ra.tools.settings import McpServerSettings
+from ra.tools.tool import Mistake, Output, Say, Tool
+
+T = TypeVar("T")
+
+GRACE_S = 2.0
+"""How long the end of a session waits for its servers; the wardens end what is left."""
+
+
+class Servers:
+    """`weigh` counts the tokens of tool definitions; `env` is what servers see of ours."""
+
+    def __init__(
+        self,
+        servers: Sequence[McpServerSettings],
+        *,
+        root: str,
+        env: Mapping[str, str],
+        shelf: Path,
+        weigh: Callable[[Sequence[ToolSpec]], int],
+        warn: Callable[[str], None],
+        version: str = "",
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.settings = tuple(server for server in servers if server.enabled)
+        self._root, self._env, self._version = root, dict(env), version
+        self._shelf = Shelf(shelf)
+        self._weigh, self._warn, self._clock = weigh, warn, clock
+        self._connections: dict[str, Connection] = {}
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._users = 0
+        self._refreshing: set[asyncio.Task[Listing]] = set()
+        self._tools: tuple[Tool, ...] | None = None
+
+    def join(self) -> tuple[Tool, ...]:
+        """The tools for one more session; it says goodbye with `leave`. Servers that fail are warned of, no more."""
+        self._users += 1
+        if self._tools is None:
+            listings = self.listings()
+            for name, listing in listings.items():
+                if listing.failed:
+                    self._warn(f"The MCP server {name} is not there: {listing.failed}. `ra mcp list` tries again.")
+            self._tools = offered.tools(listings, self._call, self.read)
+        return self._tools
+
+    async def leave(self) -> None:
+        self._users -= 1
+        if self._users <= 0:
+            await self.close()
+
+    def listings(self, *, fresh: bool = False) -> dict[str, Listing]:
+        """What each server offers, in the order of the configuration: as it was kept, or as it says now (`fresh`)."""
+        found: dict[str, Listing] = {}
+        wanted: list[McpServerSettings] = []
+        for place, server in enumerate(self.settings):
+            wrong = problem(server, [other.name for other in self.settings[:place]])
+            kept = None if fresh else self._shelf.get(server, now=self._clock())
+            if wrong and server.name not in found:
+                found[server.name] = Listing(failed=wrong)
+            elif kept is not None:
+                found[server.name] = kept
+            elif not wrong:
+                wanted.append(server)
+        if wanted:
+            found |= self._run(self._learn_all(wanted)).result()
+        return {server.name: found[server.name] for server in self.settings if server.name in found}
+
+    async def read(self, server: str, uri: str) -> tuple[Content, ...]:
+        """A resource or a prompt of a server. Raises Mistake."""
+        return await self._asked(server, lambda connection: connection.read(uri))
+
+    async def close(self) -> None:
+        """End all servers, kindly for a moment; what does not want to is ended by its warden."""
+        if self._loop is None:
+            return
+        loop, self._loop = self._loop, None
+        connections, self._connections = list(self._connections.values()), {}
+
+        async def end() -> None:
+            for task in self._refreshing:
+                task.cancel()
+            await asyncio.gather(*(connection.close() for connection in connections))
+
+        ending = asyncio.run_coroutine_threadsafe(end(), loop)
+        ending.add_done_callback(lambda _: loop.call_soon_threadsafe(loop.stop))
+        await asyncio.wait({asyncio.wrap_future(ending)}, timeout=GRACE_S)
+
+    # --- in the loop of the servers ---
+
+    async def _learn_all(self, servers: Sequence[McpServerSettings]) -> dict[str, Listing]:
+        learned = await asyncio.gather(*(self._learn(server) for server in servers))
+        return {server.name: listing for server, listing in zip(servers, learned, strict=True)}
+
+    async def _learn(self, server: McpServerSettings, *, again: bool = False) -> Listing:
+        """Ask a server what it offers, and keep that. A server that fails has a listing that says so.
+
+        `again`: it was known already, and a failure now does not make that worthless.
+        """
+        now = self._clock()
+        try:
+            listing = await self._connection(server).learn()
+        except Unreachable as error:
+            listing = Listing(failed=str(error), silent=error.silent, learned=now)
+        else:
+            specs = offered.specs(server.name, listing)
+            listing = msgspec.structs.replace(listing, tokens=self._weigh(specs), learned=now)
+        if not listing.failed or (listing.silent and not again):
+            try:
+                self._shelf.put(server, listing)
+            except OSError as error:
+                self._warn(f"What the MCP server {server.name} offers cannot be kept: {error.strerror}.")
+        return listing
+
+    async def _call(self, server: str, tool: str, args: dict[str, Any], say: Say) -> Output:
+        heard = asyncio.get_running_loop()  # the caller's: what it is told must be told there
+
+        def tell(text: str) -> None:
+            heard.call_soon_threadsafe(say, text)
+
+        return await self._asked(server, lambda connection: connection.call(tool, args, tell))
+
+    async def _asked(self, name: str, ask: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
+        server = next((server for server in self.settings if server.name == name), None)
+        if server is None:
+            raise Mistake(f"There is no MCP server {name!r}.")
+        first = server.name not in self._connections
+
+        async def asked() -> T:
+            connection = self._connection(server)
+            try:
+                return await ask(connection)
+            except Unreachable as error:
+                raise Mistake(f"The MCP server {name} cannot be reached: {error}.") from error
+            finally:
+                if first:  # it may have changed since it was listed; the next session should know
+                    task = asyncio.create_task(self._learn(server, again=True))
+                    self._refreshing.add(task)
+                    task.add_done_callback(self._refreshing.discard)
+
+        return await asyncio.wrap_future(self._run(asked()))
+
+    def _connection(self, server: McpServerSettings) -> Connection:
+        if server.name not in self._connections:
+            self._connections[server.name] = Connection(server, root=self._root, env=self._env, version=self._version)
+        return self._connections[server.name]
+
+    def _run(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            threading.Thread(target=_live, args=(self._loop,), name="mcp", daemon=True).start()
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def _live(loop: asyncio.AbstractEventLoop) -> None:
+    asyncio.set_event_loop(loop)
+    loop.run_forever()
+    loop.close()
