@@ -53,29 +53,30 @@ class Chats:
         self._most = most
         self._clock = clock
         self._open: dict[Chat, Live] = {}
+        self._closing: dict[Chat, asyncio.Task[None]] = {}
 
     async def enter(self, task: Task) -> Live:
         """The session of the task's chat. Raises SessionInUse while another process writes it, RaError."""
-        app = self._agents.app(task)
-        live = self._open.pop(task.chat, None)
+        app, chat = self._agents.app(task), task.chat
+        live = self._open.get(chat)
         if live is not None and (live.app is not app or live.strategy != task.strategy):
-            await live.close()
-            live = None
-        if live is None:
-            live = _opened(app, task)
+            self._let_go(chat)
+        if chat in self._closing:
+            await asyncio.wait({self._closing[chat]})
+        live = self._open.pop(chat, None) or _opened(app, task)
         live.busy = True
-        self._open[task.chat] = live  # at the end: the first is the one that was idle for longest
+        self._open[chat] = live  # at the end: the first is the one that was idle for longest
         return live
 
-    async def leave(self, task: Task) -> None:
+    def leave(self, task: Task, *, keep: bool) -> None:
+        """The task is done. `keep`: its session can be used again."""
         live = self._open[task.chat]
         live.busy, live.used = False, self._clock()
-        if live.session.journal.torn_off:
-            del self._open[task.chat]
-            await live.close()
+        if not keep or live.session.journal.torn_off:
+            self._let_go(task.chat)
         idle = [chat for chat, one in self._open.items() if not one.busy]
         for chat in idle[: max(0, len(self._open) - self._most)]:
-            await self._open.pop(chat).close()
+            self._let_go(chat)
 
     async def sweep(self) -> None:
         """Close what nobody has used for a while, for ever."""
@@ -83,7 +84,13 @@ class Chats:
             await asyncio.sleep(self._idle_s / 4)
             old = self._clock() - self._idle_s
             for chat in [chat for chat, one in self._open.items() if not one.busy and one.used <= old]:
-                await self._open.pop(chat).close()
+                self._let_go(chat)
+
+    def _let_go(self, chat: Chat) -> None:
+        """Close a session in the background; who enters its chat meanwhile waits, since its lock is still held."""
+        closing = asyncio.create_task(self._open.pop(chat).close())
+        self._closing[chat] = closing
+        closing.add_done_callback(lambda _: self._closing.pop(chat))
 
     def record_unanswered(self, task: Task) -> None:
         """Keep a message that was taken and never begun; the next turn of its chat sees it. Raises RaError."""
@@ -94,9 +101,10 @@ class Chats:
             timeline.close()
 
     async def close(self) -> None:
-        while self._open:
-            _, live = self._open.popitem()
-            await live.close()
+        for chat in list(self._open):
+            self._let_go(chat)
+        if self._closing:
+            await asyncio.wait(self._closing.values())
 
 
 def message_of(task: Task) -> Message:

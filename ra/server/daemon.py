@@ -92,8 +92,9 @@ async def _serve(
             office.desk.hurry()
 
     loop = asyncio.get_running_loop()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:  # nohup
+            loop.add_signal_handler(number, stop, number)
     sweeping = asyncio.create_task(office.chats.sweep())
     serving = asyncio.create_task(server.serve([listening]))
     url = _url(listening)

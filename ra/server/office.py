@@ -74,6 +74,7 @@ class Office:
         except RaError as error:
             self._tell(task, f"task {task.name} cannot run: {error}", level="error")
             return Answer(500, {"error": str(error)}, ran=False)
+        whole = False
         try:
             self.keys.begun(job)
             run = job.follow(live.session.start(message_of(task), task=origin_of(task)))
@@ -82,8 +83,9 @@ class Office:
             assert run.ended is not None, "a run ends with RunEnded"
             configured = live.session.engine.configured
             strategy = configured.strategy if configured else task.strategy or ""
+            whole = True
         finally:
-            await self.chats.leave(task)
+            self.chats.leave(task, keep=whole)
         end = run.ended
         cost = f", ${float(end.dollars):.4f}" if end.dollars else ""
         self._tell(

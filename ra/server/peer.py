@@ -7,7 +7,7 @@ from pathlib import Path
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MAX_CONNECTIONS = 512
+MAX_CONNECTIONS = 800  # a process has 1 024 files unless told otherwise
 HEADERS_S = 20.0  # a client that has not said what it wants by then is let go
 
 Address = tuple[str, int]

@@ -41,11 +41,13 @@ def routes(office: Office, gate: Door, store: Store, project: str) -> ASGIApp:
         return await _task(office, request, stream=True)
 
     async def sessions(request: Request) -> Response:
-        found = store.sessions(project, _count(request, "limit", 50, MAX_SESSIONS))
+        # In a thread: reading many sessions must not hold up the tasks.
+        found = await asyncio.to_thread(store.sessions, project, _count(request, "limit", 50, MAX_SESSIONS))
         return _json({"sessions": [_info(info) for info in found]})
 
     async def session(request: Request) -> Response:
-        return _json(_session(store, request.path_params["id"], _count(request, "limit", 100, MAX_MESSAGES)))
+        limit = _count(request, "limit", 100, MAX_MESSAGES)
+        return _json(await asyncio.to_thread(_session, store, request.path_params["id"], limit))
 
     async def healthz(_: Request) -> Response:
         if office.desk.stopping:

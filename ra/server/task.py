@@ -72,7 +72,7 @@ class Task(Value, frozen=True):
 
 def read(raw: bytes) -> Task:
     """Raises Refusal with status 400."""
-    body = _object(raw)
+    body = {key: value for key, value in _object(raw).items() if value is not None}
     known = {"agent", "message", "contextStrategy", "context", "stream", "tools"}
     _only_known(body, known)
     message = _text(body, "message")
@@ -85,7 +85,7 @@ def read(raw: bytes) -> Task:
     tools = body.get("tools", "all")
     if tools not in get_args(Tools):
         raise Refusal(400, f"tools must be one of {', '.join(get_args(Tools))}.", field="tools")
-    return Task(_text(body, "agent", default=""), message, _context(body.get("context")), strategy, stream, tools)
+    return Task(_text(body, "agent", default=""), message, _context(body.get("context", {})), strategy, stream, tools)
 
 
 def _object(raw: bytes) -> JsonObject:
@@ -120,17 +120,13 @@ def _only_known(body: Mapping[str, Any], known: set[str]) -> None:
 
 
 def _text(body: Mapping[str, Any], name: str, *, default: Any = "") -> Any:
-    value = body.get(name)
-    if value is None:
-        return default
-    if not isinstance(value, str):
+    value = body.get(name, default)
+    if value is not default and not isinstance(value, str):
         raise Refusal(400, f"{name} must be text.", field=name)
     return value
 
 
 def _context(value: Any) -> Context:
-    if value is None:
-        value = {}
     if not isinstance(value, dict):
         raise Refusal(400, "context must be an object.", field="context")
     if _depth(value) > MAX_DEPTH or len(msgspec.json.encode(value)) > MAX_CONTEXT_BYTES:

@@ -196,6 +196,13 @@ def test_a_session_that_another_process_writes_is_busy(model: Model, start: Any,
     assert other.communicate(timeout=30)[0] == b"Hello.\n"
 
 
+def test_a_rule_that_cannot_be_read_ends_it_at_the_start(model: Model, shell: Shell) -> None:
+    model()
+    done = shell.ra("serve", "--port", "0", "--allow", "bash(")
+    assert (done.returncode, done.stdout) == (2, b"")
+    assert b"rule" in done.stderr
+
+
 def test_without_a_key_for_the_model_the_server_does_not_start(shell: Shell) -> None:
     done = shell.ra("serve", "--port", "0", "--set", "agent.provider=anthropic")
     assert (done.returncode, done.stdout) == (2, b"")

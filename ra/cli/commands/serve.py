@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from ra.app import App, Options
+from ra.app.parts import rules
 from ra.cli import flags
 from ra.cli.commands import Call
 from ra.cli.trusting import settle
@@ -64,7 +65,9 @@ def serve(
         served=True,
     )
     log = Log(log_format, base.config.app.log_level)
-    App(base, options, env=call.env, warn=log.warn)  # what is missing is said now, not to the first client
+    # What is missing or misspelt is said now, not to the first client.
+    App(base, options, env=call.env, warn=log.warn)
+    rules(base.config, options)
     agents = Agents(read, options, env=call.env, log=log)
     http = base.config.app.http
     place = Place(host or http.host, http.port if port is None else port, token, grace)
