@@ -62,8 +62,7 @@ class Agents:
 
     def _build(self, task: Task) -> App:
         resolved = self._resolved[task.agent]
-        handler = resolved.config.agents.get(task.agent, {}).get("handler")
-        options = msgspec.structs.replace(self._options, served=True, agent=task.agent, agent_file=handler)
+        options = msgspec.structs.replace(self._options, served=True, agent=task.agent)
         if task.tools == "none":
             options = msgspec.structs.replace(options, tools=False)
         elif task.tools == "read-only":
