@@ -1,68 +1,59 @@
 """What would `layered` and `planner` have sent? Segments instead of one long replay, as the served strategies do it."""
 
-from decimal import Decimal
+from collections.abc import Sequence
 
-from ra.bench.comparisons import rolling
+from ra.agent.rotation import Segment, due, limits, rotate
+from ra.agent.settings import SessionSettings
+from ra.bench.compacting import Compacting
+from ra.bench.comparisons import Nothing
 from ra.bench.replay import Aside, Sent
 from ra.bench.trace import Call, Trace
-from ra.core.facts import Said, TimelineEvent
+from ra.context.settings import CompactionSettings
+from ra.core.facts import Fact, Said, TimelineEvent
 from ra.core.messages import Message, Text, say
-from ra.core.model import Usage
 from ra.costs.prices import PriceRow
 
-STALE_S = 45 * 60
-TURNS = 15
-TIER_TWO = 180_000
-HISTORY = 1_200  # tokens of newest turns that a new segment starts with
-PLANNED_TURNS = 3  # what the planner falls back to; without a model nobody can ask for more or less
+PLANNED_TURNS = 3  # what a plan without a usable number means; without a model nobody can ask for more or less
 PLAN_INPUT = 700  # tokens that the planner reads: four short messages, the new one, its instructions
 PLAN_OUTPUT = 120
 
 
-class Layered:
-    """Replays the segment; a new one starts when a prompt comes after 45 idle minutes, 15 turns, or a full tier."""
+class Layered(Compacting):
+    """Replays the segment; a prompt after 45 idle minutes, 15 turns or a full tier opens a new one.
 
-    name = "layered"
+    The layers themselves are left out: a transcript does not say what they would have held.
+    """
 
-    def __init__(self, trace: Trace) -> None:
-        self._trace = trace
-        self._messages: list[Message] = []
-        self._prompts = 0
-        self._time: float | None = None
-        self._input = 0
-        self._rewritten = False
+    def __init__(self, trace: Trace, settings: CompactionSettings, *, window: int | None) -> None:
+        self._session = SessionSettings()
+        self._segment = Segment()
+        self._rotated = False
+        super().__init__(trace, settings, window=window)
+        self.name = "layered"
 
     def hear(self, event: TimelineEvent) -> None:
-        if not isinstance(event.fact, Said):
-            return
-        message = event.fact.message
-        if message.role == "user" and not message.name:
-            if self._prompts and self._ends(event.time):
-                self._rotate()
-            self._prompts += 1
-        self._messages.append(message)
-        self._time = event.time
+        if isinstance(event.fact, Said) and _is_prompt(event.fact.message):
+            reason = due(self._segment, limits(self._session, "layered"), now=event.time)
+            if reason is not None:
+                view, history = self._engine.view, self._session.layers.history
+                fact = rotate(view, reason, self._segment, history=history, estimator=self._estimator)
+                self._apply(fact, event.time)
+                self._rotated = True
+        super().hear(event)
+        if isinstance(event.fact, Said):
+            self._segment.apply(event)
 
     def send(self, call: Call) -> Sent:
-        rewritten, self._rewritten = self._rewritten, False
-        return Sent(tuple(self._messages), rolling(self._messages), rewritten=rewritten)
+        rotated, self._rotated = self._rotated, False
+        sent = super().send(call)
+        return sent._replace(rewritten=sent.rewritten or rotated)
 
-    def billed(self, call: Call, usage: Usage, dollars: Decimal) -> None:
-        self._input = usage.total_input
-
-    def close(self) -> None:
-        pass
-
-    def _ends(self, now: float) -> bool:
-        idle = now - self._time if self._time is not None else 0.0
-        return idle > STALE_S or self._input >= TIER_TWO or self._prompts >= TURNS
-
-    def _rotate(self) -> None:
-        self._messages = newest_turns(self._messages, self._trace, tokens=HISTORY)
-        self._prompts, self._rewritten = 0, True
+    def _apply(self, fact: Fact, time: float) -> None:
+        super()._apply(fact, time)
+        self._segment.apply(TimelineEvent(self._at, time, fact))
 
 
-class Planner(Layered):
+class Planner(Nothing):
     """Starts fresh with every prompt: a small model has said how many turns to keep."""
 
     name = "planner"
@@ -70,38 +61,30 @@ class Planner(Layered):
     def __init__(self, trace: Trace, plan: PriceRow | None) -> None:
         super().__init__(trace)
         self._plan = plan
+        self._fresh = False
+
+    def hear(self, event: TimelineEvent) -> None:
+        if isinstance(event.fact, Said) and _is_prompt(event.fact.message) and self._messages:
+            self._messages = newest_turns(self._messages, PLANNED_TURNS)
+            self._fresh = True
+        super().hear(event)
 
     def send(self, call: Call) -> Sent:
-        sent = super().send(call)
-        planned = sent.rewritten and self._plan is not None
-        return sent._replace(asides=[Aside((), PLAN_INPUT, PLAN_OUTPUT, self._plan)]) if planned else sent
-
-    def _ends(self, now: float) -> bool:
-        return True
-
-    def _rotate(self) -> None:
-        self._messages = newest_turns(self._messages, self._trace, turns=PLANNED_TURNS)
-        self._rewritten = True
+        fresh, self._fresh = self._fresh, False
+        plans = [Aside((), PLAN_INPUT, PLAN_OUTPUT, self._plan)] if fresh and self._plan else []
+        return super().send(call)._replace(rewritten=fresh, asides=plans)
 
 
-def newest_turns(
-    messages: list[Message], trace: Trace, *, turns: int | None = None, tokens: int | None = None
-) -> list[Message]:
+def _is_prompt(message: Message) -> bool:
+    return message.role == "user" and not message.name
+
+
+def newest_turns(messages: Sequence[Message], turns: int) -> list[Message]:
     """The newest prompts and the answers to them, without tool calls and results."""
     spoken = [
         say(message.role, message.text)
         for message in messages
         if message.role in ("user", "assistant") and any(isinstance(b, Text) and b.text for b in message.blocks)
     ]
-    kept: list[Message] = []
-    prompts = 0
-    for message in reversed(spoken):
-        if turns is not None and prompts >= turns:
-            break
-        if tokens is not None:
-            tokens -= trace.size(message)
-            if tokens < 0:
-                break
-        kept.append(message)
-        prompts += message.role == "user"
-    return kept[::-1]
+    prompts = [index for index, message in enumerate(spoken) if message.role == "user"]
+    return spoken[prompts[-turns] if len(prompts) >= turns else 0 :]

@@ -141,7 +141,7 @@ def _strategy(
         case "batch-prune":
             return BatchPrune(trace, limit)
         case "layered":
-            return Layered(trace)
+            return Layered(trace, settings, window=window)
         case "planner":
             return Planner(trace, conditions.prices.row(catalog.cheapest_model("anthropic")))
         case "truncate" | "summarize" | "digest" | "auto":
