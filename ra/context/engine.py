@@ -38,6 +38,7 @@ GUESS = 0.75  # of a request that was refused by a server that named no limit
 CREDIBLE_BILL = 0.9  # of the last one, while nothing was rewritten
 CREDIBLE_RATE = 6.0  # no model counts more of its tokens for one of o200k_base
 INDEXED = 8  # tokens of conversation for one of its index, about; it is written only when it is wanted
+SLACK = 1.02  # an estimate may miss by so much before the answer no longer fits beside the request
 LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 
 
@@ -204,7 +205,7 @@ class Engine:
     def _near(self) -> int | None:
         """Up to this size neither the request nor the room for its answer has to change; None: no limit is known."""
         limit, level = self.window.limit, self._trigger()
-        return level if level is None or limit is None else min(level, limit - self._max_output)
+        return level if level is None or limit is None else min(level, int((limit - self._max_output) / SLACK))
 
     def _trigger(self) -> int | None:
         settings = self.settings
@@ -272,11 +273,11 @@ class Engine:
     def _finish(self, request: Request, total: int | None, *, cut: bool) -> Request:
         """Add the cache marks, and lower the room for the answer where the window has no more."""
         limit, output, effort = self.window.limit, request.max_output, request.effort
-        if limit and total and total + output > limit:
-            output = reserve(limit, output)
-            if effort.budget >= output:
-                budget = output // 2
-                effort = Effort(effort.level, budget) if budget >= LEAST_THINKING else Effort()
+        if limit and total and total * SLACK + output > limit:
+            kept = reserve(limit, output)
+            output = min(kept, max(limit - math.ceil(total * SLACK), kept // 2 + 1))
+            if effort.budget > kept // 2:
+                effort = Effort(effort.level, kept // 2) if kept // 2 >= LEAST_THINKING else Effort()
         return msgspec.structs.replace(
             request,
             max_output=output,

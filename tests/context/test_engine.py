@@ -7,18 +7,19 @@ from itertools import pairwise
 
 import pytest
 
-from ra.context.engine import Assembly
+from ra.context.engine import Assembly, Engine
 from ra.context.tokens import Estimator
 from ra.context.window import Window
 from ra.core.errors import UserError
 from ra.core.facts import Checkpointed, Configured, Noticed, Said, Spent, TimelineEvent
 from ra.core.messages import say
-from ra.core.model import Effort, Section, ToolSpec, Usage
+from ra.core.model import Effort, Request, Section, ToolSpec, Usage
 from tests.context.sessions import (
     CONFIGURED,
     PROMPT,
     SYSTEM,
     TOOLS,
+    Log,
     answers,
     asks,
     assemble,
@@ -201,6 +202,40 @@ def test_an_overflow_teaches_the_window_and_one_is_enough():
     assert 14_000 / 13_000 * COUNT.request(assembly.request) < 7400
     for request in run(one, log, 40):
         assert COUNT.request(request) <= 7400
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest"])
+@pytest.mark.parametrize("rate", [0.8, 1.3, 1.75])
+@pytest.mark.parametrize("reports", [True, False])
+def test_a_server_that_counts_otherwise_refuses_at_most_once(reports, rate, strategy):
+    """It counts `rate` times what we count and six tokens more for each message, and the answer must fit as well."""
+
+    def counted(request: Request) -> int:
+        return int((COUNT.request(request) + 6 * len(request.messages)) * rate)
+
+    one = engine(None, strategy=strategy)
+    log = started(one)
+    refused = 0
+    for number in range(100):
+        request = sent_by(one, log)
+        if counted(request) + request.max_output > 8000:
+            refused += 1
+            one.learn(8000, sent=counted(request))
+            request = sent_by(one, log, force="overflow")
+            assert counted(request) + request.max_output <= 8000
+        call, answer = step(number, prose_of(number, 40 + 37 * number % 400))
+        log.say(call)
+        if reports:
+            log.record(Spent("script-1", Usage(input=counted(request))))
+            one.observe_usage(Usage(input=counted(request)))
+        log.say(answer)
+    assert refused == 1
+
+
+def sent_by(one: Engine, log: Log, **how: str) -> Request:
+    assembly = assemble(one, **how)
+    log.record(*assembly.facts)
+    return assembly.request
 
 
 def test_a_server_that_names_no_limit_is_sent_less_each_time():
