@@ -73,28 +73,33 @@ class Difference(Value, frozen=True):
     """Where a request stopped being an extension of the one before it.
 
     `byte` counts in the serialised request; `rebilled` are the tokens of the old request from there on, which could
-    have been read from a cache; `old` and `new` show the place.
+    have been read from a cache; `anew` as many of those of the new one, which were written instead: fewer, if it was
+    cut. `old` and `new` show the place.
     """
 
     byte: int
     source: str
     rebilled: int
+    anew: int
     old: str
     new: str
 
 
 def first_difference(old: Request, new: Request, estimator: Estimator) -> Difference | None:
     """None when the new request extends the old one byte for byte."""
-    before, after = list(parts(old)), [part.body for part in parts(new)]
+    before, after = list(parts(old)), list(parts(new))
     offset = 0
     for index, part in enumerate(before):
-        body = after[index] if index < len(after) else b""
+        body = after[index].body if index < len(after) else b""
         if body != part.body:
             same = _same(part.body, body)
             around = slice(max(0, same - 40), same + 40)
-            rebilled = math.ceil(sum(lost.tokens(estimator) for lost in before[index:]) * estimator.factor)
+            lost, sent = (
+                math.ceil(sum(one.tokens(estimator) for one in rest[index:]) * estimator.factor)
+                for rest in (before, after)
+            )
             shown = (part.body[around].decode(errors="replace"), body[around].decode(errors="replace"))
-            return Difference(offset + same, part.source, rebilled, *shown)
+            return Difference(offset + same, part.source, lost, min(lost, sent), *shown)
         offset += len(part.body)
     return None
 

@@ -51,11 +51,11 @@ def _diff(reading: Reading, call: Call, *, as_json: bool) -> None:
         call.streams.out("The last request extends the one before it byte for byte: the whole prefix could be read.\n")
         return
     model = reading.configured.model
-    new = reading.price(model, Usage(cache_write=found.rebilled))
-    read = reading.price(model, Usage(cache_read=found.rebilled))
+    new = reading.price(model, Usage(cache_write=found.anew))
+    read = reading.price(model, Usage(cache_read=found.anew))
     cost = f", {money(new - read)} more than reading them" if new is not None and read is not None else ""
     call.streams.out(
         f"The prefix broke at byte {found.byte:,}, in {found.source}: "
-        f"{found.rebilled:,} tokens had to be sent anew{cost}.\n"
+        f"{found.anew:,} tokens had to be sent anew{cost}.\n"
         f"- {visible(found.old)}\n+ {visible(found.new)}\n"
     )

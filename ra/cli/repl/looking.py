@@ -117,12 +117,12 @@ def _difference(known: Reading) -> str:
     if found is None:
         return "The last request extends the one before it byte for byte: the whole prefix could be read.\n"
     model = known.configured.model
-    new = known.price(model, Usage(cache_write=found.rebilled))
-    read = known.price(model, Usage(cache_read=found.rebilled))
+    new = known.price(model, Usage(cache_write=found.anew))
+    read = known.price(model, Usage(cache_read=found.anew))
     cost = f", {money(new - read)} more than reading them" if new is not None and read is not None else ""
     return (
         f"The prefix broke at byte {found.byte:,}, in {visible(found.source)}: "
-        f"{found.rebilled:,} tokens had to be sent anew{cost}.\n- {visible(found.old)}\n+ {visible(found.new)}\n"
+        f"{found.anew:,} tokens had to be sent anew{cost}.\n- {visible(found.old)}\n+ {visible(found.new)}\n"
     )
 
 
