@@ -13,8 +13,8 @@ from ra.agent.limits import need_price
 from ra.agent.loop import Loop
 from ra.agent.prepare import Prepared, prepare
 from ra.agent.turn import Turn
+from ra.config.allowed import Allowed
 from ra.config.load import Resolved
-from ra.config.settings import Config
 from ra.context import discovery
 from ra.context.engine import Engine
 from ra.context.tokens import Estimator
@@ -66,9 +66,16 @@ def open_prices(resolved: Resolved) -> Prices:
     return Prices(resolved.config.app.prices, resolved.data_dir / "prices.json")
 
 
-def rules(config: Config, options: Options) -> tuple[Rule, ...]:
-    """Flags first, then the configuration; deny is stronger than ask, and ask than allow, wherever they stand."""
+def allowed(resolved: Resolved) -> Allowed:
+    """What the user allowed for good when asked."""
+    return Allowed(resolved.data_dir / "allowed.json")
+
+
+def rules(resolved: Resolved, options: Options) -> tuple[Rule, ...]:
+    """Flags, the configuration, and what was allowed when asked; deny is stronger than ask, and ask than allow."""
+    config = resolved.config
     found = [parse_rule(text, "deny") for text in options.deny] + [parse_rule(text, "allow") for text in options.allow]
+    found += [parse_rule(text, "allow") for text in allowed(resolved).rules(resolved.root)]
     for rule in config.agent.permissions.rules:
         given = [text for text in (rule.deny, rule.ask, rule.allow) if text is not None]
         if len(given) != 1:
@@ -223,7 +230,7 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
         cwd=str(app.resolved.cwd),
         home=app.env.get("HOME", ""),
         env=app.env,
-        rules=rules(app.config, options),
+        rules=rules(app.resolved, options),
         writes=options.write,
         sandbox=options.sandbox,
         hidden=(str(app.resolved.data_dir),),
@@ -234,6 +241,7 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
         agent=sub_agent,
         fetch=fetch,
         custom=custom_tools(app.resolved, app.env),
+        remember=lambda rule: allowed(app.resolved).add(app.resolved.root, str(rule)),
         mcp=app.mcp if app.has_tools else None,
     )
 

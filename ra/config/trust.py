@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
-from ra.core.errors import UserError
+from ra.config import private
 from ra.core.value import Value
 
 Key = tuple[str, ...]
@@ -192,14 +190,14 @@ class Trust:
         """The user agrees to these, as they are now. What was agreed to before still is: it may be another file's."""
         projects = self._read()
         projects.setdefault(_name(project), {}).update({fingerprint(item): item.line for item in items})
-        self._write(projects)
+        private.write(self.path, projects)
 
     def revoke(self, project: Path) -> bool:
         """Forget a project; False when it was not known."""
         projects = self._read()
         known = projects.pop(_name(project), None) is not None
         if known:
-            self._write(projects)
+            private.write(self.path, projects)
         return known
 
     def list(self) -> dict[str, tuple[str, ...]]:
@@ -207,33 +205,7 @@ class Trust:
         return {project: tuple(sorted(set(items.values()))) for project, items in sorted(self._read().items())}
 
     def _read(self) -> dict[str, dict[str, str]]:
-        try:
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return {}
-        except OSError as error:
-            raise UserError(f"{self.path} cannot be read: {error.strerror}.") from error
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(file.fileno())
-            if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:
-                raise UserError(f"{self.path} is not yours alone (chmod 600), so it is not believed. Delete it.")
-            data = file.read()
-        try:
-            return msgspec.json.decode(data, type=dict[str, dict[str, str]])
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-            raise UserError(f"{self.path} is damaged ({error}). Delete it and run `ra trust` again.") from error
-
-    def _write(self, projects: Mapping[str, Mapping[str, str]]) -> None:
-        """A new file in place of the old one: a crash leaves one or the other."""
-        self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        draft = self.path.with_name(f"{self.path.name}.{os.getpid()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, 0o600)
-            file.write(msgspec.json.format(msgspec.json.encode(projects, order="sorted"), indent=1))
-            file.flush()
-            os.fsync(descriptor)
-        draft.replace(self.path)
+        return private.read(self.path, dict[str, dict[str, str]], again="run `ra trust` again") or {}
 
 
 def fingerprint(item: Item) -> str:

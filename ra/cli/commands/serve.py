@@ -67,7 +67,7 @@ def serve(
     log = Log(log_format, base.config.app.log_level)
     # What is missing or misspelt is said now, not to the first client.
     App(base, options, env=call.env, warn=log.warn)
-    rules(base.config, options)
+    rules(base, options)
     agents = Agents(read, options, env=call.env, log=log)
     http = base.config.app.http
     place = Place(host or http.host, http.port if port is None else port, token, grace)

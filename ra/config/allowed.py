@@ -1,0 +1,29 @@
+"""What has the user allowed in a project for good, when asked? Rules, in a file that only the user can write."""
+
+import os
+from pathlib import Path
+
+from ra.config import private
+
+
+class Allowed:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def rules(self, project: Path) -> tuple[str, ...]:
+        """Raises UserError for a file that cannot be believed."""
+        return tuple(self._read().get(_name(project), ()))
+
+    def add(self, project: Path, rule: str) -> None:
+        known = self._read()
+        rules = known.setdefault(_name(project), [])
+        if rule not in rules:
+            rules.append(rule)
+            private.write(self.path, known)
+
+    def _read(self) -> dict[str, list[str]]:
+        return private.read(self.path, dict[str, list[str]], again="allow it again when asked") or {}
+
+
+def _name(project: Path) -> str:
+    return os.path.realpath(project).encode("utf-8", "backslashreplace").decode()
