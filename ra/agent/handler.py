@@ -153,7 +153,6 @@ class Handling:
         task: Callable[[], Task],
         use_model: Callable[[str], None],
         call: Call | None = None,
-        call_source: Call | None = None,
         file: Path | None = None,
     ) -> None:
         self._handler = handler
@@ -163,7 +162,6 @@ class Handling:
         self._task = task
         self._use_model = use_model
         self._call = call
-        self._call_source = call_source
         self._file = file or Path()
         self._usual = (compose.strategy, compose.name, compose.model, compose.tools, ground.sections)
         self._usual_tools = loop.toolbox.tools
@@ -294,8 +292,8 @@ class Handling:
             raise UsageError("The handler filled ctx.slots and called ctx.use_context; use one of the two.")
         if self.sources:
             budget, sources = self.sources
-            if self._call_source is not None:
-                sources = guard_sources(sources, call=self._call_source, file=self._file)
+            if self._call is not None:
+                sources = guard_sources(sources, file=self._file)
             compose.name, compose.strategy = "sources", sourced(ground, budget, sources)
         elif rendered is not None and filled:
             compose.name, compose.strategy = "slots", self._rendered

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from ra import plugins
 from ra.agent.compose import Composed, Strategy
 from ra.agent.ground import Ground
 from ra.context.slots import Rendered
@@ -71,13 +72,22 @@ def guarded(function: Callable[..., Any], *, call: Call, file: Path, what: str) 
     return partial(call, function, timeout_s=TIMEOUT_S, file=file, what=what)
 
 
-def guard_sources(sources: Mapping[str, Source], *, call: Call, file: Path) -> dict[str, Source]:
+async def alone(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """As `Worker.call`, in a thread of its own: sources are read side by side, and one that blocks stops no other."""
+    worker = plugins.Worker()
+    try:
+        return await worker.call(function, *args, **options)
+    finally:
+        worker.close()
+
+
+def guard_sources(sources: Mapping[str, Source], *, file: Path, timeout_s: float = TIMEOUT_S) -> dict[str, Source]:
     """Sources whose functions are the user's, each run where it can be left behind."""
-    return {
-        name: source
-        if isinstance(source.content, str)
-        else msgspec.structs.replace(
-            source, content=guarded(source.content, call=call, file=file, what=f"source {name!r}")
-        )
-        for name, source in sources.items()
-    }
+
+    def guard(name: str, source: Source) -> Source:
+        if isinstance(source.content, str):
+            return source
+        read = partial(alone, source.content, timeout_s=timeout_s, file=file, what=f"source {name!r}")
+        return msgspec.structs.replace(source, content=read)
+
+    return {name: guard(name, source) for name, source in sources.items()}

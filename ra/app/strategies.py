@@ -123,15 +123,15 @@ class Wiring:
 
     def _sources(self, ground: Ground) -> "dict[str, Source]":
         from ra.agent.sourcing import read_file, run_command
-        from ra.agent.strategies import guarded
+        from ra.agent.strategies import alone, guarded
         from ra.context.sources import from_settings
 
-        root, call = self.app.resolved.root, self.app.worker.call
+        root = self.app.resolved.root
 
         def load(place: str) -> Callable[..., object]:
             path, _, name = place.rpartition(":") if ".py:" in place else (place, "", "content")
             file = plugins.locate(path, base=root)
-            return guarded(plugins.load(str(file), base=root, name=name), call=call, file=file, what=name)
+            return guarded(plugins.load(str(file), base=root, name=name), call=alone, file=file, what=name)
 
         return from_settings(
             self.app.config.agent.context,
@@ -191,8 +191,8 @@ class Wiring:
             return common(app.handler)
         path = plugins.locate(str(file), base=app.resolved.cwd)
         handler = plugins.load(str(path), base=app.resolved.cwd, name="handler")
-        # A thread of its own: a source that is left behind must not take the handler with it.
-        return common(handler, call=plugins.Worker().call, call_source=app.worker.call, file=path)
+        # A thread of its own: a hook that is left behind must not take the handler with it.
+        return common(handler, call=plugins.Worker().call, file=path)
 
     def _use_model(self, compose: Composer, model: str) -> None:
         app, engine = self.app, self.ground.engine
@@ -210,11 +210,16 @@ class Wiring:
         if named := app.config.session.planner.model:
             return named
         elsewhere = app.provider_settings.base_url or app.env.get("OPENAI_BASE_URL", "").strip()
-        own = app.provider_name in ("local", "scripted") or (app.provider_name == "openai-chat" and elsewhere)
+        own = self._in_process or (app.provider_name == "openai-chat" and elsewhere)
         return app.model if own else catalog.cheapest_model(app.provider_name)
 
+    @property
+    def _in_process(self) -> bool:
+        return self.app.provider_name in ("local", "scripted")
+
     def _small(self) -> Provider:
-        return self.app.connect(retries=Retries(tries=1))
+        """A connection that does not try again; a model that runs in this process is not loaded twice."""
+        return self.turn.provider if self._in_process else self.app.connect(retries=Retries(tries=1))
 
     def _debug(self, why: str) -> None:
         if self.app.env.get("AGENTX_PLANNER_DEBUG") == "1":
@@ -259,5 +264,5 @@ class Wiring:
             self.observer.billed(self.segment.last, threshold)
 
     async def close(self) -> None:
-        if self._planner is not None:
+        if self._planner is not None and not self._in_process:
             await self._planner.close()

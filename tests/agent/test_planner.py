@@ -173,6 +173,12 @@ def test_after_a_failure_history_holds_what_the_replay_does_not(shell: Shell) ->
     assert shown(chat.bodies[2]).count("what is the name of my cat") == 1
 
 
+def test_a_script_plays_plan_and_answer_in_turn(shell: Shell) -> None:
+    (shell.project / "play.yaml").write_text(f"- text: '{NOTHING}'\n- text: the answer\n")
+    done = shell.ra("--provider", "scripted", "-m", "play.yaml", "--context-strategy", "planner", "hello")
+    assert (done.stdout, done.returncode) == (b"the answer\n", 0)
+
+
 def test_a_dry_run_asks_nobody(shell: Shell) -> None:
     with LoopbackServer("anthropic", answering(PLAN)) as server:
         shell.serve(server)

@@ -1,13 +1,18 @@
 """Which strategy is in force, and do sources and strategy files reach the model as spec 5 and 6 say?"""
 
+import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ra.agent.observe import Line, LogFile, as_json, as_text
+from ra.agent.strategies import guard_sources
 from ra.context.recall import recall
+from ra.context.sources import Source, compose
+from ra.context.tokens import Estimator
 from ra.core.facts import Configured, EntrySet
 from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer
@@ -159,6 +164,14 @@ def test_a_tool_loop_goes_on_from_a_composed_prompt(shell: Shell) -> None:
         assert shell.ra("--thinking", "adaptive", "read a.txt").stdout == b"alpha it is\n"
     assert "alpha" in shown(server.bodies[1])
     assert shown(server.bodies[1]).count("read a.txt") == 1
+
+
+def test_a_source_that_blocks_stops_no_other(tmp_path: Path) -> None:
+    sources = {"slow": Source(lambda: time.sleep(3) or "late"), "quick": Source(lambda: "here")}
+    began = time.monotonic()
+    made = asyncio.run(compose(100, guard_sources(sources, file=tmp_path / "x.py", timeout_s=0.3), Estimator()))
+    assert time.monotonic() - began < 2
+    assert [message.text for message in made.messages] == ["[The source slow could not be read.]", "here"]
 
 
 # --- strategy files ---
