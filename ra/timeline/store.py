@@ -89,8 +89,11 @@ class Store:
         return found[0][0] if found else None
 
     def find(self, agent: str, channel: str, chat_id: str) -> str | None:
-        """The session of a served chat."""
-        query = "SELECT id FROM sessions WHERE agent = ? AND channel = ? AND chat_id = ? ORDER BY parent = '' DESC, key DESC LIMIT 1"
+        """The session of a served chat: the newest that is not a fork of it."""
+        query = (
+            "SELECT id FROM sessions WHERE agent = ? AND channel = ? AND chat_id = ? "
+            "ORDER BY parent = '' DESC, key DESC LIMIT 1"
+        )
         found = self._select(query, agent, channel, chat_id)
         return found[0][0] if found else None
 
