@@ -27,7 +27,7 @@ from ra.core.facts import (
     Spent,
     TimelineEvent,
 )
-from ra.core.messages import Message, Text, ToolCall, ToolResult, say
+from ra.core.messages import Block, Message, Text, ToolCall, ToolResult, say
 from ra.core.model import TIERS, Request, Section, ToolSpec
 
 _CONTAINERS = (
@@ -161,10 +161,7 @@ class View:
     def clipped(self, item: Item) -> Message:
         """A message as the model sees it, with what clips and the limit for tool results leave of it."""
         at, block = item.place
-        keep = [
-            self._clips.get((at, block + number), projection.SHOWN if isinstance(part, ToolResult) else None)
-            for number, part in enumerate(item.message.blocks)
-        ]
+        keep = [self.allowed((at, block + number), part) for number, part in enumerate(item.message.blocks)]
         if all(allowed is None for allowed in keep):
             return item.message
         known = self._short.get(item.place)
@@ -173,6 +170,10 @@ class View:
             if known is not item.message:
                 self._short[item.place] = known
         return known
+
+    def allowed(self, place: Place, block: Block) -> int | None:
+        """The tokens of a block that are shown, None when all are."""
+        return self._clips.get(place, projection.SHOWN if isinstance(block, ToolResult) else None)
 
     # --- how large it is, in o200k_base ---
 

@@ -14,7 +14,7 @@ from ra.context.compaction.zones import Zones, split
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.context.view import View
-from ra.core.facts import Checkpointed, Fact
+from ra.core.facts import Checkpointed, Fact, Spent
 from ra.core.model import Request
 
 SHRINK = 0.90  # a compaction that leaves more than this of a request is not worth a rewritten cache
@@ -48,7 +48,7 @@ class Compactor:
     async def shrink(self, view: View, room: Room, reason: str, *, sent: Request, focus: str = "") -> Shrunk:
         """Compact as the settings say; go down the ladder if it must fit and does not; put back what must be kept.
 
-        The view is returned as it was when the request would not become a tenth smaller and need not.
+        When the request would not become a tenth smaller and need not, only what was spent on trying is left of it.
         """
         zones = split(view, room.recent)
         facts, warnings = await self._compact(view, zones, room, sent=sent, focus=focus)
@@ -60,9 +60,8 @@ class Compactor:
         if lost:
             facts, late = self._mend(facts, lost, view, slim, room)
             slim, more = view.after(*facts), [*more, *late]
-        worth = room.must or slim.tokens() <= view.tokens() * SHRINK
-        if not facts or not worth:
-            return Shrunk(view, warnings=(*warnings, *more))
+        if not room.must and slim.tokens() > view.tokens() * SHRINK:
+            slim, facts = view, [fact for fact in facts if isinstance(fact, Spent)]
         return Shrunk(slim, _accounted(view, facts, reason, room), (*warnings, *more))
 
     def hide(self, view: View, zones: Zones, room: Room) -> Checkpointed | None:

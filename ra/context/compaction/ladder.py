@@ -69,8 +69,7 @@ def _blocks(view: View, units: Iterable[Unit], estimator: Estimator) -> Iterator
 def _sizes(view: View, item: Item, estimator: Estimator) -> Iterator[Size]:
     """The blocks of a message by place, as large as they are shown now."""
     at, first = item.place
-    shown = view.clipped(item)
-    if len(shown.blocks) != len(item.message.blocks):  # thinking was dropped: the rest is not where it was
-        return
-    for number, block in enumerate(shown.blocks):
-        yield (at, first + number), size(block, estimator)
+    for number, block in enumerate(item.message.blocks):
+        place = (at, first + number)
+        allowed, whole = view.allowed(place, block), size(block, estimator)
+        yield place, whole if allowed is None else min(whole, allowed)
