@@ -2,6 +2,7 @@
 
 ```console run     each `$ command` is run by bash; what stands below it is what it prints, stdout and stderr.
 ```python run      a program; a ```text block right behind it is what it prints.
+```python file X   is written to the file X of the project, for the blocks that follow (```yaml file X as well).
 
 `…` stands for anything. `python -m tests.regenerate` writes what is printed into the pages. The model is a script: it
 answers prompts with what `ANSWERS` says, so that pages show what ra does and not what a model would like to say.
@@ -38,6 +39,10 @@ PROJECT = {
         f"12:{minute:02d} {'ERROR payment 7731 timed out' if minute == 41 else f'INFO order {minute} shipped'}\n"
         for minute in range(60)
     ),
+} | {
+    f"orders/{day}.csv": "order,cents,state\n"
+    + "".join(f"{day}{n:02d},{n * 37},shipped\n" if (day, n) != (3, 30) else "4711,1110,refunded\n" for n in range(60))
+    for day in range(1, 9)
 }
 
 # What a prompt is answered with: each step is one call of the model.
@@ -57,6 +62,14 @@ ANSWERS: dict[str, list[Step]] = {
         Step(calls=(Call("Grep", {"pattern": "ERROR", "path": "app.log"}),)),
         Step(text="One payment timed out: 7731."),
     ],
+    "Change the rules": [
+        Step(calls=(Call("Write", {"path": "AGENTS.md", "content": "Prices are floats.\n"}),)),
+        Step(text="I was not allowed to."),
+    ],
+    "Read orders": [
+        *(Step(calls=(Call("Read", {"path": f"orders/{day}.csv"}),)) for day in range(1, 9)),
+        Step(text="Eight days, 480 orders; order 4711 was refunded on day 3."),
+    ],
     "haiku": [Step(text="A cart full of cents / whole numbers, never a float / the total is right")],
 }
 
@@ -72,7 +85,8 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    found = re.finditer(r"^```(console|python) run\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", text, re.M | re.S)
+    kinds = r"console run|python run|(?:python|yaml) file \S+"
+    found = re.finditer(rf"^```({kinds})\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", text, re.M | re.S)
     return [Block(match.start(), match.end(), match[1], match[2], match[3] or "") for match in found]
 
 
@@ -81,7 +95,10 @@ def replayed(text: str, shop: "Shop") -> str:
     made, at = "", 0
     for block in blocks(text):
         made += text[at : block.start]
-        if block.kind == "python":
+        if " file " in block.kind:
+            (shop.project / block.kind.split()[-1]).write_text(block.text)
+            made += text[block.start : block.end]
+        elif block.kind == "python run":
             printed = shop.run([sys.executable, "-c", block.text])
             kept = block.expected if matches(block.expected, printed) else printed
             made += f"```python run\n{block.text}```\n" + (f"\n```text\n{kept}```\n" if kept else "")
@@ -181,5 +198,5 @@ def matches(expected: str, printed: str) -> bool:
 
 def _plain(text: str) -> str:
     text = re.sub(r"\b[0-9a-f]{10}\b", "ID", tidy(text))
-    text = re.sub(r"\d{4}-\d\d-\d\d", "DATE", text).replace("…0", "…")
+    text = re.sub(r"\d{4}-\d\d-\d\d( \d\d:\d\d)?", "DATE", text).replace("…0", "…")
     return re.sub(r"[ \t─]+", " ", text).strip()

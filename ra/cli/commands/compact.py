@@ -30,13 +30,14 @@ def compact(
     plan = preview(reading.engine, price=reading.price)
     if as_json:
         call.streams.out(msgspec.json.encode(plan).decode() + "\n")
-    else:
+    elif dry_run or not plan.worth:
         show_preview(plan, call)
     if dry_run or not plan.worth:
         return
     for fact in asyncio.run(_compact(call, reading.timeline.session)):
         if isinstance(fact, Checkpointed):
-            call.streams.err(f"Compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens.\n")
+            words = f"{plan.messages} messages are hidden; `ra recall '{plan.hidden}'` reads them back"
+            call.streams.err(f"Compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens. {words}.\n")
 
 
 async def _compact(call: Call, session: str) -> tuple[object, ...]:
