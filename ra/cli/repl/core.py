@@ -84,8 +84,8 @@ class Repl:
             await self.terminal.close()
             await warming
             await self.session.close()
-        if not worker.cancelled() and (bug := worker.exception()):
-            raise bug
+        if not worker.cancelled():
+            worker.result()  # a bug crashes
         return self._code.result() if self._code.done() else 0
 
     def _warm_up(self) -> None:
@@ -272,7 +272,10 @@ class Repl:
     async def ask(self, question: Question) -> Answer:
         async with self._asking:
             await self.flush()
-            return await asking.ask(question, self.terminal, self.paper)
+            answer = await asking.ask(question, self.terminal, self.paper)
+        if answer.edited is not None:
+            self.telling.edited[question.call.id] = answer.edited
+        return answer
 
     async def _outside(self, path: Path) -> bool:
         async with self._asking:

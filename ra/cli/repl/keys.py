@@ -3,6 +3,8 @@
 import time
 from typing import TYPE_CHECKING
 
+from prompt_toolkit.buffer import Buffer
+from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
 from prompt_toolkit.filters import Condition, Filter
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -77,9 +79,27 @@ def _editing(keys: KeyBindings, live: "Live", editing: Filter) -> None:
     def _unpaste(event: KeyPressEvent) -> None:
         live.buffer.delete_before_cursor(live.pastes.label_before(_before(live)))
 
+    @keys.add("tab", filter=editing)
+    def _complete(event: KeyPressEvent) -> None:
+        complete(live.buffer)
+
     @keys.add("c-o", filter=editing)
     def _unfold(event: KeyPressEvent) -> None:
         live.take_in("/tools")
+
+
+def complete(buffer: Buffer) -> None:
+    """What can only be meant is put in at once; else what all choices begin with, and then one after the other."""
+    if buffer.complete_state is not None and buffer.complete_state.complete_index is not None:
+        buffer.complete_next()
+        return
+    found = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+    buffer.cancel_completion()
+    if len(found) == 1:
+        buffer.apply_completion(found[0])
+    elif found:
+        buffer.insert_text(get_common_complete_suffix(buffer.document, found))
+        buffer.start_completion()
 
 
 def _answering(keys: KeyBindings, live: "Live", asking: Filter) -> None:
@@ -87,8 +107,9 @@ def _answering(keys: KeyBindings, live: "Live", asking: Filter) -> None:
     @keys.add("enter", filter=asking, eager=True)
     def _key(event: KeyPressEvent) -> None:
         assert live.question is not None
-        if not live.question.press(event.data, before=live.clock.before) and event.data.isprintable():
-            live.buffer.insert_text(event.data)  # what was being written goes on being written
+        typed = live.question.press(event.data, before=live.clock.before, writing=bool(live.buffer.text))
+        if typed.isprintable():
+            live.buffer.insert_text(typed)  # what was being written goes on being written
 
     @keys.add(Keys.BracketedPaste, filter=asking, eager=True)
     def _paste(event: KeyPressEvent) -> None:

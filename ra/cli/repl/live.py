@@ -74,6 +74,7 @@ class Live:
         self._typed: deque[str] = deque()
         self._news = asyncio.Event()
         self._closed = False
+        self._lent = False  # somebody else has the terminal
         self._moving: Moving | None = None
         self._at_once: Callable[[str], bool] = lambda _: False
         self._stop: Callable[[], None] = lambda: None
@@ -140,7 +141,7 @@ class Live:
         self.app.invalidate()
 
     async def choose(self, question: str, keys: Mapping[str, str]) -> str:
-        self.question = Question(question, keys, done=self.draw)
+        self.question = Question(question, keys)
         self.draw()
         try:
             return await self.question.answer
@@ -163,7 +164,15 @@ class Live:
     async def lend(self, work: Callable[[], int]) -> int:
         if not self.app.is_running:
             return work()
-        return await run_in_terminal(work, in_executor=True)
+
+        def alone() -> int:
+            self._lent = True
+            return work()
+
+        try:
+            return await run_in_terminal(alone, in_executor=True)
+        finally:
+            self._lent = False
 
     # --- what the keys do ---
 
@@ -185,6 +194,8 @@ class Live:
 
     def interrupt(self) -> None:
         """Ctrl-C. What was queued comes back into the input line: it was meant for a world that is no more."""
+        if self._lent:
+            return  # it was meant for who has the terminal, and reached them
         if self.question is not None or self._reply is not None:
             self.turn_away()
         elif self._typed:

@@ -8,6 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 
 from ra.cli.ask import forget_typed_ahead
 from ra.cli.repl.pastes import clean
@@ -79,12 +80,12 @@ class Plain:
         return default if typed == "" else typed
 
     async def lend(self, work: Callable[[], int]) -> int:
-        with _interruptible():
+        with _on_interrupt(lambda number, frame: None):  # it reaches who has the terminal
             return await asyncio.to_thread(work)
 
     def _input(self, label: str) -> str | None:
         """A line; None at the end of input. Nothing else goes on meanwhile, so that waiting here blocks nobody."""
-        with _interruptible():
+        with _on_interrupt(signal.default_int_handler):  # the event loop stands still and could not be told
             try:
                 return clean(input(label))
             except EOFError:
@@ -97,9 +98,8 @@ class Plain:
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Ctrl-C ends what is waited for, instead of being told to the event loop, which is not running now."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+def _on_interrupt(handler: Callable[[int, FrameType | None], object]) -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, handler)
     try:
         yield
     finally:

@@ -4,55 +4,49 @@ import asyncio
 import time
 from collections.abc import Callable, Mapping
 
-SEEN_S = 0.15  # nobody answers sooner after a question has appeared
-TYPING_S = 1.5  # who pressed a key so shortly before it is writing something else …
-QUIET_S = 1.0  # … and must have paused that long
-BURST_S = 0.05  # keys that follow each other faster are a paste
+SEEN_S = 0.08  # nobody answers sooner after a question has appeared
+QUIET_S = 1.0  # who is writing something must have paused that long
+ALONE_S = 0.25  # an answer stands alone: keys that follow each other faster are a word or a paste
 
 
 class Question:
-    """One question and its answer. Keys are told to it with the time of the key before."""
+    """One question and its answer. Whoever reads the keyboard tells it the keys."""
 
-    def __init__(
-        self,
-        text: str,
-        keys: Mapping[str, str],
-        *,
-        done: Callable[[], None] = lambda: None,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, text: str, keys: Mapping[str, str], *, clock: Callable[[], float] = time.monotonic) -> None:
         self.text = f"{text}  " + " · ".join(f"{key} {word}" for key, word in keys.items())
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._keys = keys
         self._clock = clock
-        self._done = done
         self._asked = clock()
-        self._typing = False
-        self._settling: asyncio.TimerHandle | None = None
+        self._held = ""  # an answer, if nothing follows it
+        self._timer: asyncio.TimerHandle | None = None
 
-    def press(self, key: str, *, before: float) -> bool:
-        """A key; `before` is when the last one came. False: it is no answer but typing, which goes on."""
+    def press(self, key: str, *, before: float, writing: bool) -> str:
+        """A key; `before` is when the last one came, `writing` whether the input line holds a text.
+
+        Gives back what was no answer but writing: that goes on.
+        """
         now = self._clock()
-        self._typing = self._typing or self._asked - before < TYPING_S
-        if self._settling is not None:
+        if self._timer is not None:
             if key in "\r\n":
-                return True  # many people press Enter after a letter
-            self._settling.cancel()
-            self._settling, self._typing = None, True
-            return False
-        if now - self._asked < SEEN_S or (self._typing and now - before < QUIET_S):
-            self._typing = True
-            return False
+                self._settle(self._held)  # many people press Enter after a letter
+                return ""
+            self._timer.cancel()
+            held, self._held, self._timer = self._held, "", None
+            return held + key
+        if now - self._asked < SEEN_S or (writing and now - before < QUIET_S):
+            return key
         if key.lower() not in self._keys:
-            return key in "\r\n"
-        loop = asyncio.get_running_loop()
-        self._settling = loop.call_later(BURST_S, self._settle, key.lower())
-        return True
+            return key
+        self._held = key.lower()
+        self._timer = asyncio.get_running_loop().call_later(ALONE_S, self._settle, self._held)
+        return ""
 
     def turn_away(self) -> None:
         self._settle("")
 
     def _settle(self, key: str) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         if not self.answer.done():
             self.answer.set_result(key)
-            self._done()

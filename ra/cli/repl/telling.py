@@ -4,6 +4,8 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+import msgspec
+
 from ra.cli.markdown import MarkdownStream
 from ra.cli.output import brief, describe
 from ra.cli.paper import Paper
@@ -38,6 +40,7 @@ class Telling:
 
     def __init__(self, paper: Paper, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.ended_tools: list[ToolEnded] = []  # of the last prompt, for /tools
+        self.edited: dict[str, ToolCall] = {}  # calls that the user changed, by their ids
         self.busy = ""  # what goes on, while something does
         self._paper = paper
         self._clock = clock
@@ -84,8 +87,9 @@ class Telling:
                 self.busy = "running"
             case ToolEnded(call):
                 self._running.pop(call.id, None)
-                self.ended_tools.append(event)
-                self._ready += self._tool(event)
+                ended = msgspec.structs.replace(event, call=self.edited.pop(call.id, call))
+                self.ended_tools.append(ended)
+                self._ready += self._tool(ended)
                 self.busy = "waiting for the model"
             case Retrying(reason, wait_s, restart):
                 again = " The answer begins anew:" if restart else ""
