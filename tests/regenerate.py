@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 
 from ra.config import reference as keys
-from ra.testing.server import LoopbackServer
 from tests import pages, reference
 from tests.cli import startup
 
@@ -29,8 +28,7 @@ def main(chosen: list[str]) -> None:
             write(pages.ROOT / name, make())
     for page in pages.PAGES:
         if pages.blocks(page.read_text()) and (not chosen or str(page.relative_to(pages.ROOT)) in chosen):
-            with tempfile.TemporaryDirectory() as folder, LoopbackServer("anthropic", pages.answer) as server:
-                write(page, pages.replayed(page.read_text(), pages.Shop(Path(folder), server)))
+            write(page, pages.replayed(page.read_text()))
     if not chosen:
         with tempfile.TemporaryDirectory() as folder:
             loaded = startup.ours_and_foreign(startup.imported_before_first_request(Path(folder)))
