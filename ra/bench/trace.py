@@ -108,7 +108,11 @@ def _timed(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
 def _calls(events: Sequence[TimelineEvent], model: str, estimator: Estimator) -> list[Call]:
     calls: list[Call] = []
     bills = _bills(events)
+    last = events[0].time if events else 0.0  # a request goes out when what it answers has come in
     for index, event in enumerate(events):
+        start = last
+        if not isinstance(event.fact, Configured):  # readers note a model when its first answer is there
+            last = event.time
         match event.fact:
             case Said(message) | Cut(message) if message.role == "assistant":
                 pass
@@ -119,7 +123,6 @@ def _calls(events: Sequence[TimelineEvent], model: str, estimator: Estimator) ->
             continue  # broken off before anything was counted
         if spent is None and isinstance(event.fact, Cut):
             continue
-        start = events[index - 1].time if index else event.time
         if spent is not None and spent.seconds:
             start = max(start, event.time - spent.seconds)
         output = spent.usage.output if spent else estimator.message(message)
