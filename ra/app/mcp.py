@@ -12,17 +12,26 @@ from ra.resolvers.resolver import Place
 from ra.resolvers.resolver import Resolved as Brought
 from ra.tools.environment import clean
 from ra.tools.mcp.servers import Servers
+from ra.tools.settings import McpServerSettings
 from ra.tools.tool import Mistake
 
 
-def servers(resolved: Resolved, env: Mapping[str, str], warn: Callable[[str], None]) -> Servers:
+def servers(
+    resolved: Resolved,
+    env: Mapping[str, str],
+    warn: Callable[[str], None],
+    *,
+    only: Sequence[McpServerSettings] | None = None,
+) -> Servers:
+    """The configured servers, or `only` some of them."""
+
     def weigh(specs: Sequence[ToolSpec]) -> int:
         from ra.context.tokens import Estimator  # only for a server that was not met before
 
         return Estimator(1.0).tools(specs)
 
     return Servers(
-        resolved.config.agent.mcp_servers,
+        resolved.config.agent.mcp_servers if only is None else only,
         root=str(resolved.root),
         env=clean(env),
         shelf=resolved.data_dir / "mcp",

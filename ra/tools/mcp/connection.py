@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import logging
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -51,7 +52,8 @@ class Connection:
         self._version = version
         self._owner: asyncio.Task[None] | None = None
         self._client: asyncio.Future[Client] | None = None
-        self._leave = asyncio.Event()
+        self._leave = asyncio.Event()  # the client shall be left
+        self._ended = asyncio.Event()  # the program has ended by itself
         self._closed = False
 
     async def learn(self) -> Listing:
@@ -108,12 +110,12 @@ class Connection:
     async def _connected(self) -> "Client":
         if self._closed:
             raise Unreachable("it was closed")
-        if self._owner is None or self._owner.done() or self._leave.is_set():
+        if self._owner is None or self._owner.done() or self._leave.is_set() or self._ended.is_set():
             if self._owner is not None:
                 await asyncio.wait({self._owner})
-            self._leave = asyncio.Event()
+            self._leave, self._ended = asyncio.Event(), asyncio.Event()
             self._client = asyncio.get_running_loop().create_future()
-            self._owner = asyncio.create_task(self._own(self._client, self._leave))
+            self._owner = asyncio.create_task(self._own(self._client, self._leave, self._ended))
         assert self._client is not None
         owner, client = self._owner, self._client
         either: list[asyncio.Future[Any]] = [owner, client]
@@ -122,7 +124,7 @@ class Connection:
             return client.result()
         raise owner.exception() or Unreachable("it was closed")
 
-    async def _own(self, ready: "asyncio.Future[Client]", leave: asyncio.Event) -> None:
+    async def _own(self, ready: "asyncio.Future[Client]", leave: asyncio.Event, ended: asyncio.Event) -> None:
         """Be the task that enters and leaves the client. Raises Unreachable."""
         from mcp import Client
         from mcp_types import Implementation, ListRootsResult, Root
@@ -134,7 +136,7 @@ class Connection:
         async def roots(context: Any) -> ListRootsResult:
             return ListRootsResult(roots=[Root(uri=Path(self._root).as_uri(), name="project")])  # type: ignore[arg-type]
 
-        program = self._program()
+        program = self._program(ended)
         transport = program.streams() if program else self._http()
         late = asyncio.timeout(self.server.timeout)
         try:
@@ -148,7 +150,7 @@ class Connection:
                 await stack.enter_async_context(client)
                 late.reschedule(None)
                 ready.set_result(client)
-                ends = [asyncio.create_task(event.wait()) for event in (leave, *([program.ended] if program else []))]
+                ends = [asyncio.create_task(event.wait()) for event in (leave, ended)]
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
                 for end in ends:
                     end.cancel()
@@ -158,11 +160,13 @@ class Connection:
             said = program.last_words if program else ""
             raise Unreachable(f"{_words(error)}{f' (it said: {said[:300]})' if said else ''}") from error
 
-    def _program(self) -> Program | None:
-        if not self.server.command:
+    def _program(self, ended: asyncio.Event) -> Program | None:
+        command, env = self.server.command, self._env | dict(self.server.env)
+        if not command:
             return None
-        argv = [self.server.command, *self.server.args]
-        return Program(argv, cwd=self._root, env=self._env | dict(self.server.env))
+        if not shutil.which(command, path=env.get("PATH")) and not (Path(self._root) / command).is_file():
+            raise Unreachable(f"the command {command!r} is not found")
+        return Program([command, *self.server.args], cwd=self._root, env=env, ended=ended)
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[tuple[Any, Any]]:

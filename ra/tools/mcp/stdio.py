@@ -5,6 +5,7 @@ The SDK's own transport hands no descriptors on, which the warden needs, and kee
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -18,12 +19,15 @@ LEAVE_S = 0.5
 
 
 class Program:
-    """A server that is started when it is entered. `last_words` is the end of what it wrote on stderr."""
+    """A server that is started with its streams. It sets `ended` when it closes its stdout.
 
-    def __init__(self, argv: list[str], *, cwd: str, env: dict[str, str]) -> None:
+    `last_words` is the end of what it wrote on stderr.
+    """
+
+    def __init__(self, argv: list[str], *, cwd: str, env: dict[str, str], ended: asyncio.Event) -> None:
         self._argv, self._cwd, self._env = argv, cwd, env
         self._stderr = Ends(0, 4000)
-        self.ended = asyncio.Event()
+        self._ended = ended
 
     @property
     def last_words(self) -> str:
@@ -54,8 +58,6 @@ class Program:
                 stream.close()
 
     async def _start(self) -> asyncio.subprocess.Process:
-        import os
-
         launch = under_warden(self._argv)
         try:
             return await asyncio.create_subprocess_exec(
@@ -91,7 +93,7 @@ class Program:
         except (ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
             pass  # a line beyond all bounds, or nobody listens any more
         finally:
-            self.ended.set()
+            self._ended.set()
             stream.close()
 
     async def _listen(self, process: asyncio.subprocess.Process) -> None:

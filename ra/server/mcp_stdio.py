@@ -1,0 +1,127 @@
+"""How do other agents use ra? As an MCP server on stdin and stdout, with three tools: ask, recall and sessions."""
+
+import asyncio
+import logging
+from collections import defaultdict
+from typing import Annotated, Any
+
+from mcp.server.mcpserver import Context, MCPServer
+from mcp_types import CallToolResult, TextContent, ToolAnnotations
+from pydantic import Field
+
+from ra import __version__
+from ra.app import App
+from ra.context.recall import recall as read_back
+from ra.core.errors import RaError
+from ra.core.events import RunEnded, ToolStarted
+
+_READS = ToolAnnotations(read_only_hint=True)
+
+Session = Annotated[str, Field(description="Id of a session (or its beginning)")]
+
+
+class Desk:
+    """The tools, over one App. Prompts to one session follow each other; different sessions run side by side."""
+
+    def __init__(self, app: App) -> None:
+        self._app = app
+        self._turns: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+
+    async def ask(
+        self,
+        prompt: Annotated[str, Field(description="The task or question, whole: the agent sees nothing else")],
+        ctx: Context[Any, Any],
+        session: Annotated[str, Field(description="Go on with this session; empty: a new one")] = "",
+    ) -> CallToolResult:
+        """Let the ra agent work on a task in its project, with its own tools and window, and give its answer."""
+        if not prompt.strip():
+            return _failed("The prompt is empty.")
+        try:
+            if not session:
+                return await self._answer(prompt, None, ctx)
+            async with self._turns[self._app.store.info(session).id]:
+                return await self._answer(prompt, session, ctx)
+        except RaError as error:
+            return _failed(str(error))
+
+    async def recall(
+        self,
+        query: Annotated[str, Field(description="Words to search for, or a reference such as #12, #12-18, ~3f9a…")],
+        session: Annotated[str, Field(description="This session; empty: the project's latest")] = "",
+    ) -> CallToolResult:
+        """Search a session of ra, or read back exactly what stands at a reference, hidden by compaction or not."""
+        store = self._app.store
+        chosen = session or store.latest(str(self._app.resolved.root))
+        if chosen is None:
+            return _failed("This project has no session yet; ask something first.")
+        try:
+            return _told(read_back(query, store.open(chosen, write=False)))
+        except RaError as error:
+            return _failed(str(error))
+
+    async def sessions(
+        self, limit: Annotated[int, Field(description="At most so many", ge=1, le=200)] = 20
+    ) -> CallToolResult:
+        """Sessions of this project, latest first: id, title, model, cost."""
+        found = self._app.store.sessions(str(self._app.resolved.root), limit)
+        rows = [
+            {"id": s.id, "title": s.title, "model": s.model, "cost": None if s.dollars is None else float(s.dollars)}
+            for s in found
+        ]
+        lines = [f"{row['id']}  {row['title'] or '–'}" for row in rows]
+        return _told("\n".join(lines) or "No sessions yet.", sessions=rows)
+
+    async def _answer(self, prompt: str, resume: str | None, ctx: Context[Any, Any]) -> CallToolResult:
+        prepared = await self._app.prepare(prompt)
+        session = self._app.open(resume=resume)
+        ended: RunEnded | None = None
+        steps = 0
+        try:
+            async for event in session.start(prepared.message):
+                if isinstance(event, ToolStarted):
+                    steps += 1
+                    await ctx.report_progress(steps, message=event.call.name)
+                elif isinstance(event, RunEnded):
+                    ended = event
+        finally:
+            await session.close()
+        assert ended is not None, "a run ends with RunEnded"
+        facts = {
+            "session": ended.session,
+            "stop": ended.outcome,
+            "cost": float(ended.dollars) if ended.dollars else None,
+            "iterations": ended.iterations,
+        }
+        if ended.outcome != "answered":
+            return _failed(ended.error or f"The run ended without an answer: {ended.outcome}.", **facts)
+        return _told(ended.answer, f"(ra session {ended.session})", **facts)
+
+
+def server(app: App) -> MCPServer[Any]:
+    made: MCPServer[Any] = MCPServer(
+        "ra",
+        version=__version__,
+        log_level="ERROR",
+        instructions=f"An agent for the project in {app.resolved.root}. Nobody is asked: what needs a word is refused.",
+    )
+    desk = Desk(app)
+    made.add_tool(desk.ask, structured_output=False)
+    made.add_tool(desk.recall, annotations=_READS, structured_output=False)
+    made.add_tool(desk.sessions, annotations=_READS, structured_output=False)
+    return made
+
+
+def serve(app: App) -> None:
+    """Until stdin ends. stdout belongs to the protocol."""
+    logging.getLogger("mcp").propagate = False
+    asyncio.run(server(app).run_stdio_async())
+
+
+def _told(*texts: str, **facts: Any) -> CallToolResult:
+    clean = [text.encode("utf-8", "replace").decode() for text in texts]
+    return CallToolResult(content=[TextContent(text=text) for text in clean], structured_content=facts or None)
+
+
+def _failed(text: str, **facts: Any) -> CallToolResult:
+    told = _told(text, **facts)
+    return told.model_copy(update={"is_error": True})
