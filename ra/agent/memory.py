@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from ra.core.facts import EntrySet
+from ra.core.ports import Hit
 from ra.timeline import folds
-from ra.timeline.search import Hit
 from ra.timeline.store import Store
 
 _TOLD = ("said", "entry-set")  # what was said and noted; not what was configured, compacted or failed

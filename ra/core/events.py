@@ -102,23 +102,10 @@ class RunEnded(Value, frozen=True):
     error: str = ""
 
 
-Event = (
-    TurnStarted
-    | TextDelta
-    | ThinkingDelta
-    | CallDelta
-    | Retrying
-    | ToolStarted
-    | ToolOutput
-    | ToolEnded
-    | TurnEnded
-    | Compacted
-    | Rotated
-    | Warned
-    | RunEnded
-)
-
-Delta = TextDelta | ThinkingDelta | CallDelta | Retrying | Broken
+Heard = TextDelta | ThinkingDelta | CallDelta | Retrying
+Delta = Heard | Broken
 """What a provider streams before its Reply."""
 
 Streamed = Delta | Reply
+ToolEvent = ToolStarted | ToolOutput | ToolEnded
+Event = TurnStarted | Heard | ToolEvent | TurnEnded | Compacted | Rotated | Warned | RunEnded

@@ -117,20 +117,8 @@ class Interrupted(Value, frozen=True):
     reason: str
 
 
-Fact = (
-    Said
-    | Cut
-    | Spent
-    | Configured
-    | Noticed
-    | EntrySet
-    | EntryRemoved
-    | Checkpointed
-    | Rotated
-    | Edited
-    | Failed
-    | Interrupted
-)
+Rewrite = Checkpointed | Rotated | Edited
+Fact = Said | Cut | Spent | Configured | Noticed | EntrySet | EntryRemoved | Rewrite | Failed | Interrupted
 
 
 class TimelineEvent(Value, frozen=True):

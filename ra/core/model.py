@@ -1,6 +1,9 @@
 """What goes to a model and what comes back? Request and Reply, and what they are made of."""
 
+import operator
 from typing import Literal
+
+from msgspec.structs import astuple
 
 from ra.core.messages import Message, Role
 from ra.core.value import JsonObject, Value
@@ -26,20 +29,10 @@ class Usage(Value, frozen=True):
         return self.input + self.cache_read + self.cache_write
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input + other.input,
-            self.output + other.output,
-            self.cache_read + other.cache_read,
-            self.cache_write + other.cache_write,
-        )
+        return Usage(*map(operator.add, astuple(self), astuple(other)))
 
     def __sub__(self, other: "Usage") -> "Usage":
-        return Usage(
-            self.input - other.input,
-            self.output - other.output,
-            self.cache_read - other.cache_read,
-            self.cache_write - other.cache_write,
-        )
+        return Usage(*map(operator.sub, astuple(self), astuple(other)))
 
 
 class ToolSpec(Value, frozen=True):

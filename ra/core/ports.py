@@ -25,17 +25,14 @@ class Provider(Protocol):
     async def close(self) -> None: ...
 
 
-class Hit(Protocol):
-    """A find of a full-text search: where it is and the words around it."""
+class Hit(Value, frozen=True):
+    """A find of a search: where it is, what kind of fact it is (its tag, such as `said`) and the words around it."""
 
-    @property
-    def session(self) -> str: ...
-
-    @property
-    def at(self) -> int: ...
-
-    @property
-    def snippet(self) -> str: ...
+    session: str
+    at: int
+    time: float
+    kind: str
+    snippet: str
 
 
 class Timeline(Protocol):

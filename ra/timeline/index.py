@@ -8,9 +8,10 @@ import sqlite3
 from collections.abc import Iterator
 
 from ra.core.facts import Fact, TimelineEvent
+from ra.core.ports import Hit
 from ra.timeline.codec import event_of
 from ra.timeline.schema import at_of, key_of
-from ra.timeline.search import Hit, expressions, hit, holds, needle, searchable, spaced, terms
+from ra.timeline.search import expressions, hit, holds, needle, searchable, spaced, terms
 
 _EVERYTHING = (0, (1 << 63) - 1)
 

@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from ra.core.facts import Fact, TimelineEvent
+from ra.core.ports import Hit
 from ra.timeline.codec import reference
-from ra.timeline.search import Hit, scan
+from ra.timeline.search import scan
 
 
 class MemoryTimeline:

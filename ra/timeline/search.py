@@ -28,7 +28,8 @@ from ra.core.facts import (
     TimelineEvent,
 )
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
-from ra.core.value import Value, encode
+from ra.core.ports import Hit
+from ra.core.value import encode
 from ra.timeline.codec import tag
 
 MAX_TERMS = 32
@@ -41,16 +42,6 @@ _SPACELESS = (
     "\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff]"
 )
 _TERM = r'"([^"]*)"?|([^\s"]+)'
-
-
-class Hit(Value, frozen=True):
-    """A find: where it is, what kind of fact it is (its tag, such as `said`) and the words around it."""
-
-    session: str
-    at: int
-    time: float
-    kind: str
-    snippet: str
 
 
 def searchable(fact: Fact) -> str:

@@ -6,11 +6,11 @@ from contextlib import contextmanager
 
 from ra.core.errors import UsageError
 from ra.core.facts import Fact, TimelineEvent
+from ra.core.ports import Hit
 from ra.timeline import index, rows
 from ra.timeline.database import Database
 from ra.timeline.lock import WriterLock
 from ra.timeline.rows import SessionRow
-from ra.timeline.search import Hit
 
 _PAGE = 200
 

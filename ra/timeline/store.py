@@ -10,6 +10,7 @@ from typing import Any
 from ra.core.errors import SessionInUse, UserError
 from ra.core.facts import TimelineEvent
 from ra.core.model import Usage
+from ra.core.ports import Hit
 from ra.core.value import Value
 from ra.timeline import folds, index, rows
 from ra.timeline.codec import event_of
@@ -17,7 +18,6 @@ from ra.timeline.database import Database
 from ra.timeline.lock import WriterLock
 from ra.timeline.rows import LAST, SessionRow
 from ra.timeline.schema import at_of
-from ra.timeline.search import Hit
 from ra.timeline.sqlite import SqliteTimeline
 
 # A fork counts as new although its last event is old.

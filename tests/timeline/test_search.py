@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from ra.core.facts import Checkpointed, Configured, EntrySet, Noticed, Said, Spent, TimelineEvent
 from ra.core.messages import Image, Message, Text, Thinking, ToolCall, ToolResult, say
 from ra.core.model import Section, Usage
+from ra.core.ports import Hit
 from ra.timeline.memory import MemoryTimeline
-from ra.timeline.search import Hit, terms
+from ra.timeline.search import terms
 from ra.timeline.store import Store
 
 WORDS = st.text(st.characters(categories=["L", "N", "M"]), min_size=1, max_size=12)
