@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -87,27 +87,32 @@ def _draw(result: runs.TraceResult, plot_file: Path | None, frontier: Path | Non
 
 
 def _run(found: files.Found, conditions: runs.Conditions, *, quiet: bool) -> list[runs.TraceResult]:
-    results: list[runs.TraceResult] = []
-    for file in _progress(found.files, quiet=quiet):
-        for transcript in files.transcripts(file, found.skipped):
-            result = runs.compare(
-                str(file), transcript.name, transcript.model, transcript.events, conditions, skipped=transcript.skipped
-            )
-            if result is None:
-                why = f" ({transcript.skipped[0]})" if transcript.skipped else ""
-                found.skipped.append(f"{file}: no model call in it{why}")
-            else:
-                results.append(result)
-    return results
-
-
-def _progress(paths: Sequence[Path], *, quiet: bool) -> Iterable[Path]:
-    if quiet or not sys.stderr.isatty():
-        return paths
     from rich.console import Console
-    from rich.progress import track
+    from rich.progress import Progress
 
-    return track(paths, description="Replaying", console=Console(stderr=True), transient=True)
+    results: list[runs.TraceResult] = []
+    hidden = quiet or not sys.stderr.isatty()
+    with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
+        steps = len(conditions.strategies) + 1
+        task = progress.add_task("Replaying", total=len(found.files) * steps)
+        for number, file in enumerate(found.files, 1):
+            for transcript in files.transcripts(file, found.skipped):
+                result = runs.compare(
+                    str(file),
+                    transcript.name,
+                    transcript.model,
+                    transcript.events,
+                    conditions,
+                    skipped=transcript.skipped,
+                    step=lambda: progress.advance(task),
+                )
+                if result is None:
+                    why = f" ({transcript.skipped[0]})" if transcript.skipped else ""
+                    found.skipped.append(f"{file}: no model call in it{why}")
+                else:
+                    results.append(result)
+            progress.update(task, completed=number * steps)
+    return results
 
 
 def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:

@@ -100,8 +100,12 @@ def compare(
     memory = Memory(trace)
     rows = [replay(trace, memory, Recorded(trace), market, as_billed=True)]
     step()
+    left_out = list(skipped)
     for chosen in conditions.strategies:
-        rows.append(replay(trace, memory, _strategy(chosen, trace, window, market, conditions), market))
+        try:
+            rows.append(replay(trace, memory, _strategy(chosen, trace, window, market, conditions), market))
+        except UserError as error:  # the recorded system part alone is larger than the window
+            left_out.append(f"{chosen}: {error}")
         step()
     return TraceResult(
         file,
@@ -115,7 +119,7 @@ def compare(
         "" if conditions.prices.row(model, at=trace.calls[0].time) else DEFAULT_MODEL,
         _calibration(trace, rows[0], market),
         _optimum(trace, memory, rows, market, window),
-        tuple(skipped),
+        tuple(left_out),
     )
 
 

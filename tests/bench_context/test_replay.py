@@ -160,6 +160,13 @@ def test_every_strategy_has_its_row_and_stays_within_the_window():
     assert all(row.points[-1].cost == pytest.approx(row.cost, abs=1e-5) for row in found.rows)
 
 
+def test_a_strategy_that_cannot_fit_is_left_out_and_said():
+    events = timeline((0, Said(say("user", "hi"))), (1, spoken("yes")), (1, billed(0, 5000)))
+    found = run(events, "nothing", "digest", window=2000)
+    assert [row.strategy for row in found.rows] == ["recorded", "nothing"]
+    assert found.skipped[0].startswith("digest: The system part")
+
+
 def test_a_transcript_without_a_call_has_no_result():
     assert compare("f", "n", OPUS, timeline((0, Said(say("user", "hello")))), Conditions(PRICES)) is None
     assert compare("f", "n", OPUS, [], Conditions(PRICES)) is None

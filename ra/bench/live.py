@@ -1,0 +1,192 @@
+"""What does a strategy cost on your own agent? The same messages once per strategy, each in a chat of its own."""
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from decimal import Decimal
+from pathlib import Path
+from typing import Literal
+
+from ra.agent.settings import STRATEGIES, check_strategy
+from ra.core.errors import UserError
+from ra.core.model import Usage
+from ra.core.value import Value
+
+Tools = Literal["read-only", "none", "all"]
+
+UNEQUAL = 1024  # tokens; below, no provider caches anything
+# What such words begin would be carried out by an agent that may.
+_COMMAND = re.compile(
+    r"\W*(?:please\s+|now\s+)*(?:restart|reboot|stop|start|kill|delete|remove|drop|wipe|rm|deploy|release|publish|push|"
+    r"merge|revert|reset|install|uninstall|upgrade|update|write|create|edit|run|execute|send|post|rotate|scale)\b",
+    re.IGNORECASE,
+)
+
+
+class Plan(Value, frozen=True):
+    """What is measured. `mark` is part of every chat's name: a chat that an earlier bench left is not met again."""
+
+    agent: str
+    messages: tuple[str, ...]
+    channel: str
+    chat_id: str
+    strategies: tuple[str, ...]
+    runs: int
+    turns: int
+    tools: Tools
+    mark: str
+    warm: bool = False
+
+    @property
+    def calls(self) -> int:
+        return self.runs * self.turns * len(self.strategies)
+
+    def chat(self, strategy: str, run: int | str) -> str:
+        return f"{self.chat_id}-{short(strategy)}-{run}-{self.mark}"
+
+
+class Order(Value, frozen=True):
+    """One message to send."""
+
+    strategy: str
+    run: int
+    turn: int
+    chat_id: str
+    message: str
+
+
+class Answer(Value, frozen=True):
+    """What came back, a plan's own price included. `dollars` is "" while no price is known, `error` "" if all is well;
+    `followed` is the strategy that the turn really had."""
+
+    text: str
+    usage: Usage
+    dollars: str
+    seconds: float
+    followed: str = ""
+    error: str = ""
+
+
+class Measured(Value, frozen=True):
+    order: Order
+    answer: Answer
+
+
+class Arm(Value, frozen=True):
+    """A strategy and its turns. `compared` are those that every strategy answered: sums of unlike sets mean nothing."""
+
+    strategy: str
+    turns: tuple[Measured, ...]
+    compared: tuple[Measured, ...]
+
+    @property
+    def errors(self) -> int:
+        return sum(1 for one in self.turns if one.answer.error)
+
+    @property
+    def fallbacks(self) -> int:
+        """Turns that were not planned although a plan was asked for."""
+        others = [one.answer.followed for one in self.turns if one.answer.followed not in ("", self.strategy)]
+        return len(others) if self.strategy == "planner" else 0
+
+    @property
+    def usage(self) -> Usage:
+        return sum((one.answer.usage for one in self.compared), Usage())
+
+    @property
+    def dollars(self) -> Decimal | None:
+        """None when a turn has no price."""
+        return price(self.compared)
+
+    @property
+    def seconds(self) -> float:
+        return sum(one.answer.seconds for one in self.compared)
+
+    def at(self, turn: int) -> tuple[Measured, ...]:
+        """That turn of every run."""
+        return tuple(one for one in self.compared if one.order.turn == turn)
+
+
+Ask = Callable[[Order], Answer]
+
+
+def measure(plan: Plan, ask: Ask) -> Iterator[Measured]:
+    """Send everything, one message after the other. Every other run begins with another strategy: who comes first pays
+    for what the provider's cache then has for all."""
+    if plan.warm:
+        for strategy in plan.strategies:
+            ask(Order(strategy, 0, 0, plan.chat(strategy, "warm"), plan.messages[0]))
+    for run in range(1, plan.runs + 1):
+        for strategy in plan.strategies if run % 2 else reversed(plan.strategies):
+            chat = plan.chat(strategy, run)
+            for turn in range(1, plan.turns + 1):
+                message = plan.messages[(turn - 1) % len(plan.messages)]
+                order = Order(strategy, run, turn, chat, message)
+                yield Measured(order, ask(order))
+
+
+def arms(plan: Plan, measured: Sequence[Measured]) -> list[Arm]:
+    """By strategy, in the order in which they were named."""
+    turns = {name: tuple(one for one in measured if one.order.strategy == name) for name in plan.strategies}
+    answered = {
+        name: {(one.order.run, one.order.turn) for one in those if not one.answer.error}
+        for name, those in turns.items()
+    }
+    common = set.intersection(*answered.values())
+    return [
+        Arm(name, those, tuple(one for one in those if (one.order.run, one.order.turn) in (common or answered[name])))
+        for name, those in turns.items()
+    ]
+
+
+def price(turns: Sequence[Measured]) -> Decimal | None:
+    if any(not one.answer.dollars for one in turns):
+        return None
+    return sum((Decimal(one.answer.dollars) for one in turns), Decimal(0))
+
+
+def notes(plan: Plan, found: Sequence[Arm]) -> list[str]:
+    """What one must know to read the figures."""
+    told = []
+    if len({len(arm.turns) for arm in found}) > 1 or any(arm.errors for arm in found):
+        told.append(f"Sums are over the {len(found[0].compared)} turns that every strategy answered.")
+    for arm in found:
+        if arm.fallbacks:
+            told.append(
+                f"{arm.strategy} had no plan and was layered in {arm.fallbacks} of {len(arm.turns)} turns; "
+                "AGENTX_PLANNER_DEBUG=1 says why."
+            )
+    first = [(arm.strategy, arm.at(1)[0].answer.usage.cache_read) for arm in found if arm.at(1)]
+    least, most = min(first, key=lambda one: one[1], default=None), max(first, key=lambda one: one[1], default=None)
+    if least and most and most[1] - least[1] >= UNEQUAL:
+        told.append(
+            f"{most[0]} began with {most[1]:,} tokens in the provider's cache, {least[0]} with {least[1]:,}: who comes "
+            "first pays for what all share. --warm lets all begin alike."
+        )
+    if any(arm.dollars is None for arm in found):
+        told.append("No price is known for the model; add one under app.prices in ra.yaml.")
+    return told
+
+
+def warning(plan: Plan) -> str:
+    """Would an agent carry the message out?"""
+    risky = next((text for text in plan.messages if _COMMAND.match(text)), None)
+    if risky is None or plan.tools != "all":
+        return ""
+    return f"{risky[:60]!r} reads like a command, and with --tools all the agent may carry it out, once per strategy."
+
+
+def chosen(text: str, *, cwd: Path, remote: bool) -> tuple[str, ...]:
+    """The strategies that the user named, `layered` against `planner` unless told. Raises UserError."""
+    named = [name.strip() for name in text.split(",") if name.strip()] or ["layered", "planner"]
+    if twice := next((name for name in named if named.count(name) > 1), None):
+        raise UserError(f"--strategies names {twice!r} twice; use --runs to measure it more often.")
+    for name in named:
+        check_strategy(name, place="--strategies")
+        if remote and name not in STRATEGIES:
+            raise UserError(f"--strategies {name}: a daemon runs no files; use {', '.join(STRATEGIES)}, or no --url.")
+    return tuple(name if name in STRATEGIES else str((cwd / Path(name).expanduser()).resolve()) for name in named)
+
+
+def short(strategy: str) -> str:
+    """A strategy's name; of a file the part that tells it from others."""
+    return re.sub(r"[^\w-]", "-", Path(strategy).stem) if strategy.endswith(".py") else strategy
