@@ -21,6 +21,15 @@ class Allowed:
             rules.append(rule)
             private.write(self.path, known)
 
+    def remove(self, project: Path, rule: str) -> bool:
+        """False when it was not there."""
+        known = self._read()
+        if rule not in known.get(_name(project), []):
+            return False
+        known[_name(project)].remove(rule)
+        private.write(self.path, known)
+        return True
+
     def _read(self) -> dict[str, list[str]]:
         return private.read(self.path, dict[str, list[str]], again="allow it again when asked") or {}
 

@@ -86,28 +86,6 @@ def rules_from(settings: Iterable[RuleSettings]) -> tuple[Rule, ...]:
     return tuple(rules)
 
 
-def explain(call: ToolCall, rules: Sequence[Rule], place: Place) -> str:
-    """Why a call may run or not, for `ra permissions explain`."""
-    lines = []
-    if call.name == "Bash":
-        from ra.tools.shell import parse  # see _decide_bash
-
-        script = parse(str(call.args.get("command", "")))
-        lines += [f"runs      {shown(part.text)}" for part in script.parts if not part.nested]
-        lines += [f"may run   {shown(part.text)}" for part in script.parts if part.nested]
-        lines += [f"unclear   {script.unclear}"] if script.unclear else []
-    match decide(call, rules, place):
-        case Allow(reason=reason, outside=outside):
-            where = (", outside the sandbox" if outside else ", in the sandbox") if call.name == "Bash" else ""
-            lines.append(f"allowed   {reason}{where}")
-        case Ask(reason=reason, rule=rule):
-            lines.append(f"asks      {reason}" + (f"; allowed by the rule {rule}" if rule else ""))
-            lines.append("          without a terminal it is refused")
-        case Deny(reason=reason):
-            lines.append(f"denied    {reason}")
-    return "\n".join(lines)
-
-
 def _strongest(matching: Sequence[Rule], *, outside: bool = False) -> Decision | None:
     by_action = {rule.action: rule for rule in reversed(matching)}
     if rule := by_action.get("deny"):
@@ -186,7 +164,7 @@ def _decide_bash(call: ToolCall, rules: Sequence[Rule], place: Place) -> Decisio
     script = Script(()) if needless else parse(command)
     for action in ("deny", "ask"):
         matching = [
-            r for r in rules if r.action == action and any(_part_matches(r, part, command) for part in script.parts)
+            r for r in rules if r.action == action and any(part_matches(r, part, command) for part in script.parts)
         ]
         if said := _strongest(matching or [r for r in rules if r.action == action and r.bare], outside=outside):
             return said
@@ -198,7 +176,7 @@ def _decide_bash(call: ToolCall, rules: Sequence[Rule], place: Place) -> Decisio
     return Ask(why, rule="" if script.broken else f"Bash({literal(command.strip())})", outside=True)
 
 
-def _part_matches(rule: Rule, part: "Part", command: str) -> bool:
+def part_matches(rule: Rule, part: "Part", command: str) -> bool:
     """For deny and ask: the words as they are, and with the program's name without its folder."""
     if not part.words:
         return rule.bare
@@ -223,22 +201,22 @@ def _allowing(command: str, script: "Script", rules: Sequence[Rule], place: Plac
         return None
     used = []
     for number, part in enumerate(part for part in script.parts if not part.nested):
-        if part.words in HARMLESS or (number == 0 and _harmless_cd(part, place)):
+        if part.words in HARMLESS or (number == 0 and harmless_cd(part, place)):
             continue
-        covering = [rule for rule in allows if _allows_part(rule, part)]
+        covering = [rule for rule in allows if allows_part(rule, part)]
         if not covering:
             return None
         used += covering
     return used[0] if used else None
 
 
-def _allows_part(rule: Rule, part: "Part") -> bool:
+def allows_part(rule: Rule, part: "Part") -> bool:
     if rule.bare:
         return True
     return fixed_words(rule.pattern) >= part.spelled and words_match(rule.pattern, part.words, part.text)
 
 
-def _harmless_cd(part: "Part", place: Place) -> bool:
+def harmless_cd(part: "Part", place: Place) -> bool:
     """`cd` to a folder of the project that is no repository of its own."""
     if len(part.words) != 2 or part.words[0] != "cd" or part.words[1].startswith("-"):
         return False

@@ -1,0 +1,258 @@
+"""Is everything there that ra needs? One function for each thing that `ra doctor` looks at."""
+
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from ra.app import open_prices, open_store
+from ra.app.parts import rules
+from ra.cli.output import Streams
+from ra.config import paths
+from ra.config.load import Resolved
+from ra.core.errors import RaError, UserError
+from ra.core.value import Value
+from ra.providers import account, connect, local, local_weights
+from ra.providers.errors import KEY_VARIABLES
+from ra.providers.settings import ProviderName, ProviderSettings
+from ra.tools.mcp.listing import Shelf, problem
+from ra.tools.paths import Place
+from ra.tools.sandbox.find import find_sandbox
+
+ROOM_BYTES = 200_000_000
+Env = Mapping[str, str]
+
+
+class Check(Value, frozen=True):
+    """`fix` is what to do about it; a verdict of ok needs none."""
+
+    name: str
+    verdict: Literal["ok", "warning", "problem"]
+    words: str
+    fix: str = ""
+    details: tuple[str, ...] = ()
+
+
+def config(resolved: Resolved) -> Iterator[Check]:
+    files = ", ".join(str(file) for file in resolved.files)
+    yield Check("config", "ok", files or "no files; the defaults hold")
+    for note in resolved.notes:
+        yield Check("config", "warning", note, "move the key into your own file: `ra config path` says where it is")
+
+
+def trust(resolved: Resolved) -> Iterator[Check]:
+    if resolved.untrusted:
+        lines = tuple(item.line for item in resolved.untrusted)
+        fix = "look at it, then `ra trust`; --ignore-untrusted goes on without"
+        yield Check("trust", "warning", f"{len(lines)} things here are not trusted and do not run", fix, lines)
+    else:
+        known = (
+            f"{len(resolved.items)} things of this project are trusted" if resolved.items else "nothing to trust here"
+        )
+        yield Check("trust", "ok", known)
+
+
+def keys(resolved: Resolved, env: Env) -> Iterator[Check]:
+    """No key is shown, and none is tried: that would cost."""
+    names: tuple[ProviderName, ...] = ("anthropic", "openai", "google")
+    found: list[str] = []
+    for name in names:
+        settings = resolved.config.app.providers.get(name, ProviderSettings())
+        if not account.has_key(name, settings, env):
+            continue
+        try:
+            account.account(name, settings, env)
+            found.append(name)
+        except UserError as error:
+            yield Check("keys", "problem", str(error), f"set {KEY_VARIABLES[name]} anew")
+    if found:
+        yield Check("keys", "ok", f"for {', '.join(found)}")
+    else:
+        yield Check("keys", "ok", "none are set; a local model or a server of yours needs none")
+
+
+def model(resolved: Resolved, env: Env) -> Iterator[Check]:
+    agent, providers = resolved.config.agent, resolved.config.app.providers
+    try:
+        name = connect.choose(env, agent.provider, providers, have_local=lambda: local.available(resolved.data_dir))
+        settings = providers.get(name, ProviderSettings())
+        chosen = connect.model_for(name, agent.model, settings, env)
+        connect.connect(name, chosen, settings, env, transport=agent.transport, data_dir=resolved.data_dir)
+        info = connect.info(name, chosen)
+    except RaError as error:
+        lines = str(error).splitlines()
+        fix = "set a provider's API key, or `ra local install`"
+        yield Check("model", "problem", lines[0], fix, tuple(line.strip() for line in lines[1:]))
+        return
+    window = f"window {info.window:,}" if info.window else "window unknown until the first overflow"
+    priced = open_prices(resolved).row(chosen, name) is not None or name in ("local", "scripted")
+    yield Check("model", "ok", f"{name} {chosen}, {window}{'' if priced else ', price unknown'}")
+    if not priced:
+        yield Check(
+            "model", "warning", "no price is known for it, so costs are not told", "set app.prices for the model"
+        )
+    yield from _own_server(name, settings, env)
+
+
+def _own_server(name: ProviderName, settings: ProviderSettings, env: Env) -> Iterator[Check]:
+    """A server on this machine may be asked whether it listens; it costs nothing."""
+    if name in ("local", "scripted"):
+        return
+    url = urlsplit(account.account(name, settings, env).base_url)
+    if url.hostname not in ("127.0.0.1", "localhost", "::1"):
+        return
+    import socket
+
+    port = url.port or (443 if url.scheme == "https" else 80)
+    try:
+        socket.create_connection((url.hostname, port), timeout=0.5).close()
+        yield Check("model", "ok", f"{url.hostname}:{port} listens")
+    except OSError as error:
+        words = f"nothing answers at {url.hostname}:{port} ({error.strerror or error})"
+        yield Check("model", "problem", words, "start that server, or change its base URL")
+
+
+def local_model(resolved: Resolved) -> Iterator[Check]:
+    if local.available(resolved.data_dir):
+        yield Check("local", "ok", f"{local.MODEL} is installed")
+    elif local_weights.installed(resolved.data_dir):
+        fix = "pip install xllamacpp"
+        yield Check("local", "warning", "the weights are there, but llama.cpp is not installed", fix)
+    else:
+        yield Check("local", "ok", "not installed; `ra local install` fetches a tiny one (98 MB)")
+
+
+def sandbox(resolved: Resolved, env: Env, setting: Literal["auto", "off"]) -> Iterator[Check]:
+    """Looked for and tried out as a run would do it."""
+    if setting == "off":
+        yield Check("sandbox", "warning", "switched off: Bash asks for each command", "leave out --sandbox off")
+        return
+    root = str(resolved.root)
+    box = find_sandbox(setting, Place(root, str(resolved.cwd), env.get("HOME", "")), hidden=(str(resolved.data_dir),))
+    install = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
+    if box is None:
+        words = "none works here: Bash asks on a terminal, and is refused elsewhere"
+        yield Check("sandbox", "warning", words, install if sys.platform == "linux" else "allow what you need by rules")
+        return
+    limits = tuple(f"does not stop: {limit}" for limit in box.limits)
+    trouble = box.trouble
+    box.close()
+    if trouble:
+        words = f"{box.name} cannot hold this project: {trouble}"
+        yield Check("sandbox", "warning", words, install, limits)
+    elif box.name == "landlock":
+        yield Check("sandbox", "warning", "landlock works and was tried out; bubblewrap stops more", install, limits)
+    else:
+        yield Check("sandbox", "ok", f"{box.name}, tried out: no capabilities, no network", details=limits)
+
+
+def permissions(resolved: Resolved) -> Iterator[Check]:
+    from ra.app import Options
+
+    held = rules(resolved, Options())
+    yield Check("rules", "ok", f"{len(held)} of yours; `ra permissions list` shows them" if held else "none of yours")
+    for rule in held:
+        if rule.action == "allow" and rule.tool in ("Bash", "*") and rule.bare:
+            words = f"allow {rule} lets every command run outside the sandbox"
+            yield Check("rules", "warning", words, "name the commands: Bash(git diff:*)")
+
+
+def terminal(streams: Streams, env: Env) -> Iterator[Check]:
+    if not (streams.out_tty and streams.err_tty):
+        yield Check("terminal", "ok", "none: nothing is asked, and what would ask is refused")
+        return
+    size = shutil.get_terminal_size()
+    colours = "colours" if streams.colour else "no colours"
+    yield Check("terminal", "ok", f"{env.get('TERM', 'unknown')}, {size.columns} × {size.lines}, {colours}")
+    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
+    if encoding != "utf8":
+        yield Check("terminal", "warning", f"its encoding is {sys.stdout.encoding}", "export LANG=C.UTF-8")
+
+
+def store(resolved: Resolved) -> Iterator[Check]:
+    folder = resolved.data_dir
+    existing = next(place for place in (folder, *folder.parents) if place.exists())
+    if not os.access(existing, os.W_OK):
+        fix = "make it writable, or set RA_HOME; --no-session keeps nothing"
+        yield Check("store", "problem", f"{folder} cannot be written", fix)
+        return
+    try:
+        many = len(open_store(resolved).sessions())
+    except (RaError, sqlite3.Error) as error:
+        yield Check("store", "problem", str(error), f"move {folder / 'ra.db'} away, or restore it from a backup")
+        return
+    yield Check("store", "ok", f"{folder}, {many} sessions")
+    if folder.exists() and folder.stat().st_mode & 0o077:
+        yield Check("store", "warning", "others can look into it", f"chmod 700 {folder}")
+    if (free := shutil.disk_usage(existing).free) < ROOM_BYTES:
+        yield Check("store", "warning", f"only {free // 1_000_000} MB are free there", "make room, or set RA_HOME")
+
+
+def mcp(resolved: Resolved, *, now: float) -> Iterator[Check]:
+    """What is known of the servers; none is started."""
+    servers = [server for server in resolved.config.agent.mcp_servers if server.enabled]
+    shelf = Shelf(resolved.data_dir / "mcp")
+    if not servers:
+        yield Check("mcp", "ok", "no servers")
+    for place, server in enumerate(servers):
+        wrong = problem(server, [other.name for other in servers[:place]])
+        command = server.command or ""
+        if not wrong and command and not (shutil.which(command) or (resolved.root / command).is_file()):
+            wrong = f"the command {command!r} is not found"
+        listing = shelf.get(server, now=now)
+        if wrong:
+            yield Check("mcp", "problem", f"{server.name}: {wrong}", "mend it under agent.mcpServers")
+        elif listing is None:
+            yield Check("mcp", "ok", f"{server.name}: not met yet; `ra mcp list` tries it")
+        elif listing.failed:
+            yield Check("mcp", "warning", f"{server.name}: {listing.failed}", "`ra mcp list` tries again")
+        else:
+            yield Check("mcp", "ok", f"{server.name}: {len(listing.tools)} tools, {listing.tokens:,} tokens")
+
+
+def unreadable(error: RaError, env: Env) -> Check:
+    """A configuration that cannot be read hides all the rest."""
+    return Check("config", "problem", str(error), f"mend it; your own file is {paths.user_file(env)}")
+
+
+def programs() -> Iterator[Check]:
+    missing = [name for name in ("git", "bash") if not shutil.which(name)]
+    found = "ripgrep" if shutil.which("rg") else "our own search (ripgrep is not there)"
+    if missing:
+        yield Check("programs", "warning", f"{', '.join(missing)} not found", f"install {' and '.join(missing)}")
+    else:
+        yield Check("programs", "ok", f"git, bash, {found}")
+
+
+def everything(
+    resolved: Resolved, env: Env, streams: Streams, setting: Literal["auto", "off"], now: float
+) -> list[Check]:
+    return [
+        *config(resolved),
+        *keys(resolved, env),
+        *model(resolved, env),
+        *local_model(resolved),
+        *sandbox(resolved, env, setting),
+        *permissions(resolved),
+        *terminal(streams, env),
+        *store(resolved),
+        *trust(resolved),
+        *mcp(resolved, now=now),
+        *programs(),
+    ]
+
+
+def as_json(checks: list[Check]) -> bytes:
+    fine = all(check.verdict != "problem" for check in checks)
+    return msgspec.json.encode({"ok": fine, "checks": [msgspec.to_builtins(check) for check in checks]})
+
+
+def home_short(text: str, home: str) -> str:
+    """`/home/ann/x` is `~/x` to read."""
+    return text.replace(str(Path(home)), "~") if home and home != "/" else text

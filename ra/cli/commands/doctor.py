@@ -1,0 +1,46 @@
+"""`ra doctor`: what is in order here, what is not, and what to do about it?"""
+
+import time
+from typing import Annotated
+
+import typer
+
+from ra.cli import checks
+from ra.cli.commands import Call
+from ra.cli.safe import visible
+from ra.core.errors import RaError
+
+app = typer.Typer(
+    add_completion=False, help="Check keys, model, sandbox, terminal, store, config, trust and MCP; ask no paid API."
+)
+
+COLOURS = {"ok": "32", "warning": "33", "problem": "31"}
+
+
+@app.command()
+def doctor(
+    ctx: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+) -> int:
+    """Check everything that a run needs. Exit 1 if there is a problem; a warning is none. No key is tried."""
+    call: Call = ctx.obj
+    try:
+        found = checks.everything(call.resolved, call.env, call.streams, call.args.sandbox or "auto", now=time.time())
+    except RaError as error:
+        found = [checks.unreadable(error, call.env)]
+    if as_json:
+        call.streams.out(checks.as_json(found).decode() + "\n")
+    else:
+        for check in found:
+            call.streams.out(_shown(call, check))
+    return 1 if any(check.verdict == "problem" for check in found) else 0
+
+
+def _shown(call: Call, check: checks.Check) -> str:
+    colour = COLOURS[check.verdict] if call.streams.colour and call.streams.out_tty else ""
+    verdict = f"\x1b[{colour}m{check.verdict:<8}\x1b[0m" if colour else f"{check.verdict:<8}"
+    short = checks.home_short(visible(check.words), call.env.get("HOME", ""))
+    lines = [f"{verdict} {check.name:<9} {short}", *(f"{'':<19}{visible(detail)}" for detail in check.details)]
+    if check.fix:
+        lines.append(f"{'':<19}→ {visible(check.fix)}")
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,141 @@
+"""`ra permissions`: what may the model do here, what would happen to this call, and why?"""
+
+from typing import Annotated
+
+import msgspec
+import typer
+
+from ra.app import Options
+from ra.app.parts import allowed, custom_tools, rules
+from ra.cli import oneshot, table
+from ra.cli.commands import Call
+from ra.cli.safe import visible
+from ra.core.errors import UsageError, UserError
+from ra.core.messages import ToolCall
+from ra.core.value import JsonObject
+from ra.tools.explain import View
+from ra.tools.explain import explain as judge
+from ra.tools.permissions import READERS, WRITERS
+from ra.tools.rules import BUILTIN
+from ra.tools.tool import Mistake
+from ra.tools.toolbox import Toolbox
+
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Explain what a call would be allowed to do; list the rules."
+)
+
+
+@app.command()
+def explain(
+    ctx: typer.Context,
+    subject: Annotated[str, typer.Argument(metavar="COMMAND|PATH|URL|JSON", help="what the call is about")],
+    tool: Annotated[str, typer.Option("--tool", "-t", help="the tool, such as Write, WebFetch or mcp__x__y")] = "Bash",
+    outside: Annotated[bool, typer.Option("--outside", help="Bash asks to leave the sandbox")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+) -> None:
+    """What would happen to this call, and why. Nothing is run."""
+    call: Call = ctx.obj
+    options = oneshot.options(call.args, call.streams)
+    toolbox = _toolbox(call, options)
+    asked = ToolCall("", _known(tool), _args(tool, subject, outside=outside))
+    box = toolbox.box if asked.name == "Bash" else None
+    place = msgspec.structs.replace(toolbox.place, boxed=bool(box and not box.trouble))
+    try:
+        view = judge(asked, toolbox.rules, place)
+    except Mistake as mistake:
+        raise UserError(str(mistake)) from mistake
+    finally:
+        if box:
+            box.close()
+    if as_json:
+        call.streams.out(msgspec.json.encode(view).decode() + "\n")
+        return
+    trouble = f" ({box.trouble})" if box and box.trouble else ""
+    call.streams.out(visible(_shown(asked, view, sandbox=(box.name if box else "none") + trouble)))
+
+
+@app.command("list")
+def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False) -> None:
+    """The rules that hold here, and who said so. Deny is stronger than ask, and ask than allow."""
+    call: Call = ctx.obj
+    resolved = call.resolved
+    kept = list(allowed(resolved).rules(resolved.root))
+    origin = str(resolved.origins.get(("agent", "permissions", "rules"), "the configuration"))
+    rows = []
+    for rule in rules(resolved, oneshot.options(call.args, call.streams)):
+        by_flag = str(rule) in (call.args.deny if rule.action == "deny" else call.args.allow)
+        who = f"--{rule.action}" if by_flag else "you, for this project" if str(rule) in kept else origin
+        rows.append([rule.action, str(rule), who])
+    if as_json:
+        told = [dict(zip(("action", "rule", "origin"), row, strict=True)) for row in rows]
+        call.streams.out(msgspec.json.encode(told).decode() + "\n")
+        return
+    if rows:
+        table.show(call.streams, ["action", "rule", "from"], rows)
+    else:
+        call.streams.err("No rules of yours. `ra permissions explain 'command'` says what holds without any.\n")
+
+
+@app.command()
+def forget(ctx: typer.Context, rule: Annotated[str, typer.Argument(help="as `ra permissions list` shows it")]) -> None:
+    """Take back what you allowed for this project when you were asked."""
+    call: Call = ctx.obj
+    if not allowed(call.resolved).remove(call.resolved.root, rule):
+        raise UserError(f"{rule!r} was not allowed here when asked; `ra permissions list` shows what was.")
+    call.streams.err("Forgotten; it will be asked for again.\n")
+
+
+def _toolbox(call: Call, options: Options) -> Toolbox:
+    """As a run would have it, without MCP servers: their calls are judged by name."""
+    agent = call.resolved.config.agent
+    return Toolbox(
+        root=str(call.resolved.root),
+        cwd=str(call.resolved.cwd),
+        home=call.env.get("HOME", ""),
+        env=call.env,
+        rules=rules(call.resolved, options),
+        writes=options.write,
+        sandbox=options.sandbox,
+        hidden=(str(call.resolved.data_dir),),
+        settings=agent.tools,
+        custom=custom_tools(call.resolved, call.env),
+    )
+
+
+def _known(tool: str) -> str:
+    near = next((name for name in BUILTIN if name.casefold() == tool.casefold() and name != tool), "")
+    if near:
+        raise UsageError(f"No tool is called {tool!r}; did you mean {near}?")
+    return tool
+
+
+def _args(tool: str, subject: str, *, outside: bool) -> JsonObject:
+    if tool == "Bash":
+        return {"command": subject, **({"outside": True} if outside else {})}
+    if tool in READERS + WRITERS:
+        return {"path": subject}
+    if tool == "WebFetch":
+        return {"url": subject}
+    try:
+        return msgspec.json.decode(subject, type=dict)
+    except msgspec.MsgspecError as error:
+        raise UsageError(f'For {tool} give the arguments as JSON, such as \'{{"name": "value"}}\'.') from error
+
+
+def _shown(call: ToolCall, view: View, *, sandbox: str) -> str:
+    lines = [f"{'may run' if part.nested else 'runs':<9} {part.text}\n{'':<12}{part.words}" for part in view.parts]
+    if view.unclear:
+        lines.append(f"{'unclear':<9} {view.unclear}: no rule with a pattern allows it")
+    if call.name == "Bash":
+        lines.append(f"{'sandbox':<9} {sandbox}")
+    match view.decision:
+        case "allow":
+            lines.append(f"{'allowed':<9} {view.reason}{', outside the sandbox' if view.outside else ''}")
+        case "ask":
+            lines.append(f"{'asks':<9} {view.reason}; where nobody can be asked it is refused")
+            if view.rule:
+                quoted = view.rule.replace("'", "'\\''")
+                lines.append(f"{'to allow':<9} --allow '{quoted}'")
+        case "deny":
+            lines.append(f"{'denied':<9} {view.reason}")
+    return "\n".join(lines) + "\n"
