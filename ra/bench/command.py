@@ -1,23 +1,25 @@
-"""`ra bench`: what would a context strategy cost? On recorded transcripts, offline."""
+"""`ra bench`: what would a context strategy cost? On recorded transcripts, offline, or on your own agent, live."""
 
 import sys
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from ra.app import open_prices
-from ra.bench import files, plot, preset, render, runs
+from ra.bench import files, live, live_command, plot, preset, render, runs
+from ra.bench.tables import table
 from ra.core.errors import UserError
 from ra.costs.prices import Prices
 
-if TYPE_CHECKING:
-    from rich.console import Console
-
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="What would a context strategy cost?")
+
+
+_live = partial(typer.Option, rich_help_panel="Live")
 
 
 @app.callback()
@@ -42,18 +44,45 @@ def context(
     plot_file: Annotated[Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg")] = None,
     frontier: Annotated[Path | None, typer.Option("--frontier", help="draw cost against recall: out.svg")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    message: Annotated[list[str] | None, _live("--message", help="live: what to ask; repeatable, turn by turn")] = None,
+    agent: Annotated[str, _live("--agent", help="which agent to ask")] = "",
+    channel: Annotated[str, _live("--channel", help="where the message seems to come from")] = "bench",
+    chat_id: Annotated[
+        str, _live("--chat-id", help="how chats are named, a new one for each strategy and run")
+    ] = "bench",
+    repeats: Annotated[int, _live("--runs", min=1, help="how often all of it is done")] = 1,
+    turns: Annotated[int | None, _live("--turns", min=1, help="messages in the same chat; else one each")] = None,
+    url: Annotated[str, _live("--url", help="ask the daemon there; else in process")] = "",
+    token: Annotated[str, _live("--token", envvar="RA_SERVE_TOKEN", help="the daemon's, if it is not yours")] = "",
+    tools: Annotated[
+        live.Tools, _live("--tools", help="what the agent may do; all: what it may do anyway")
+    ] = "read-only",
+    warm: Annotated[
+        bool, _live("--warm", help="ask each strategy once before, so that all begin with a warm cache")
+    ] = False,
 ) -> None:
     """Replay recorded sessions through every strategy against a simulated prompt cache. No key, no network.
 
-    Reads transcripts of ra, Claude Code, Codex, pi, and OpenAI message lists.
+    Reads transcripts of ra, Claude Code, Codex, pi, and OpenAI message lists. With --message, live: the same messages
+    once per strategy, in chats of their own, in process or by a daemon.
     """
+    if message:
+        if trace or more or preset_name or model or window or frontier:
+            raise UserError("--message asks a live agent; --trace and its options replay. (agentx -m MODEL bench …)")
+        named = live.chosen(strategies, cwd=Path.cwd(), remote=bool(url))
+        count = turns or len(message)
+        plan = live.plan(agent, message, channel, chat_id, named, runs=repeats, turns=count, tools=tools, warm=warm)
+        raise typer.Exit(live_command.run(ctx.obj, plan, url=url, token=token, plot=plot_file, as_json=as_json))
     prices = open_prices(ctx.obj.resolved) if ctx.obj is not None else Prices({}, None)
     if preset_name:
         _show_preset(preset_name, prices, as_json=as_json)
         return
     paths = [*(trace or ()), *(more or ())]
     if not paths:
-        raise UserError("Name a transcript: ra bench context --trace FILE, or a folder such as ~/.claude.")
+        raise UserError(
+            "Name a transcript: ra bench context --trace FILE, or a folder such as ~/.claude; "
+            'or ask an agent: --agent ID --message "…".'
+        )
     for option, file in (("--plot", plot_file), ("--frontier", frontier)):
         if file is not None and file.suffix != ".svg":
             raise UserError(f"{option} {file}: only .svg files are drawn.")
@@ -121,7 +150,7 @@ def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:
     console = Console(highlight=False, markup=False)
     for result in results if len(results) <= 10 else ():
         console.print(render.title(result), style="bold")
-        _table(console, render.HEADS, render.cells(result))
+        table(console, render.HEADS, render.cells(result))
         for line in (render.calibration(result), render.yardstick(result)):
             if line:
                 console.print(line, style="dim", soft_wrap=True)
@@ -130,7 +159,7 @@ def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:
         console.print()
     if len(results) > 1:
         console.print(f"All {len(results)} sessions, {render.between(results)}", style="bold")
-        _table(console, ("strategy", "cost", "against recorded"), render.summary(results))
+        table(console, ("strategy", "cost", "against recorded"), render.summary(results))
     for line in skipped:
         console.print(f"skipped {line}", style="dim", soft_wrap=True)
 
@@ -147,21 +176,9 @@ def _show_preset(name: str, prices: Prices, *, as_json: bool) -> None:
     console = Console(highlight=False, markup=False)
     tokens, costs = render.preset_tables(tables)
     console.print("Input tokens per turn", style="bold")
-    _table(console, ("Turn", "Layered total input", "Planner total input"), tokens)
+    table(console, ("Turn", "Layered total input", "Planner total input"), tokens)
     console.print("Cost per turn", style="bold")
-    _table(console, ("Turn", "Layered cost", "Planner cost (incl. Haiku plan)"), costs)
-
-
-def _table(console: "Console", heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for index, head in enumerate(heads):
-        table.add_column(head, justify="right" if index else "left", no_wrap=not index)
-    for row in rows:
-        table.add_row(*row, style="bold" if row[0] == "auto" else None)
-    console.print(table)
+    table(console, ("Turn", "Layered cost", "Planner cost (incl. Haiku plan)"), costs)
 
 
 def _out(value: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """What does a strategy cost on your own agent? The same messages once per strategy, each in a chat of its own."""
 
 import re
+import secrets
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -42,6 +43,25 @@ class Plan(Value, frozen=True):
 
     def chat(self, strategy: str, run: int | str) -> str:
         return f"{self.chat_id}-{short(strategy)}-{run}-{self.mark}"
+
+
+def plan(
+    agent: str,
+    messages: Sequence[str],
+    channel: str,
+    chat_id: str,
+    strategies: Sequence[str],
+    *,
+    runs: int = 1,
+    turns: int = 1,
+    tools: Tools = "read-only",
+    warm: bool = False,
+) -> Plan:
+    """Raises UserError for a message that says nothing."""
+    if not all(text.strip() for text in messages):
+        raise UserError("--message is empty; say what to ask.")
+    mark = secrets.token_hex(3)
+    return Plan(agent, tuple(messages), channel, chat_id, tuple(strategies), runs, turns, tools, mark, warm)
 
 
 class Order(Value, frozen=True):
@@ -144,22 +164,22 @@ def price(turns: Sequence[Measured]) -> Decimal | None:
     return sum((Decimal(one.answer.dollars) for one in turns), Decimal(0))
 
 
-def notes(plan: Plan, found: Sequence[Arm]) -> list[str]:
+def notes(found: Sequence[Arm]) -> list[str]:
     """What one must know to read the figures."""
     told = []
     if len({len(arm.turns) for arm in found}) > 1 or any(arm.errors for arm in found):
         told.append(f"Sums are over the {len(found[0].compared)} turns that every strategy answered.")
-    for arm in found:
-        if arm.fallbacks:
-            told.append(
-                f"{arm.strategy} had no plan and was layered in {arm.fallbacks} of {len(arm.turns)} turns; "
-                "AGENTX_PLANNER_DEBUG=1 says why."
-            )
-    first = [(arm.strategy, arm.at(1)[0].answer.usage.cache_read) for arm in found if arm.at(1)]
-    least, most = min(first, key=lambda one: one[1], default=None), max(first, key=lambda one: one[1], default=None)
-    if least and most and most[1] - least[1] >= UNEQUAL:
+    told += [
+        f"{arm.strategy} had no plan and was layered in {arm.fallbacks} of {len(arm.turns)} turns; "
+        "AGENTX_PLANNER_DEBUG=1 says why."
+        for arm in found
+        if arm.fallbacks
+    ]
+    began = sorted((arm.at(1)[0].answer.usage.cache_read, arm.strategy) for arm in found if arm.at(1))
+    if began and began[-1][0] - began[0][0] >= UNEQUAL:
+        (least, cold), (most, warm) = began[0], began[-1]
         told.append(
-            f"{most[0]} began with {most[1]:,} tokens in the provider's cache, {least[0]} with {least[1]:,}: who comes "
+            f"{short(warm)} began with {most:,} tokens in the provider's cache, {short(cold)} with {least:,}: who comes "
             "first pays for what all share. --warm lets all begin alike."
         )
     if any(arm.dollars is None for arm in found):

@@ -42,7 +42,9 @@ class Daemon:
     def __init__(self, url: str, token: str, plan: Plan, stored: Callable[[], str]) -> None:
         self._url = url
         self._place = _parsed(url)
-        self._token = token
+        self._token = token.strip()
+        if not (token.isascii() and token.isprintable()):
+            raise UserError("The token of a daemon has printable ASCII characters only.")
         self._plan = plan
         self._stored = stored
 
@@ -121,11 +123,12 @@ class Daemon:
 
 
 def _parsed(url: str) -> SplitResult:
+    wrong = UserError(f"--url {url!r} is no address of a daemon; write it like http://127.0.0.1:18800.")
     try:
         parts = urlsplit(url)
-        port_is_a_number = parts.port is None or parts.port > 0
-    except ValueError:
-        port_is_a_number = False
-    if not port_is_a_number or parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-        raise UserError(f"--url {url!r} is no address of a daemon; write it like http://127.0.0.1:18800.")
+        numbered = parts.port is None or parts.port > 0
+    except ValueError as error:
+        raise wrong from error
+    if not numbered or parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+        raise wrong
     return parts

@@ -9,15 +9,12 @@ import msgspec
 from ra.agent.observe import Line
 from ra.agent.settings import STRATEGIES
 from ra.app import App, Options
+from ra.app.readonly import reading
 from ra.config import paths
 from ra.config.load import Resolved
 from ra.core.errors import RaError, Refused
 from ra.server.log import Log
 from ra.server.task import Refusal, Task
-
-# What a task with `tools: read-only` may use; everything else, the user's own tools included, is refused.
-READ_ONLY = ("Entry", "Glob", "Grep", "LS", "Read", "Recall")
-_DENIED = ("Agent", "Bash", "Edit", "WebFetch", "Write", "mcp__*")
 
 Read = Callable[[str | None], Resolved]
 """Resolve the configuration, for a named agent or the default one."""
@@ -66,7 +63,7 @@ class Agents:
         if task.tools == "none":
             options = msgspec.structs.replace(options, tools=False)
         elif task.tools == "read-only":
-            options = msgspec.structs.replace(options, write=False, allow=(), deny=(*options.deny, *_DENIED))
+            options = reading(options)
         app = App(resolved, options, env=self._env, warn=self._log.warn)
         to_file = app.log
 

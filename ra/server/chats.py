@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 from ra.agent.session import Session
 from ra.app import App
+from ra.app.readonly import bar
 from ra.context.strategies.channels import Task as Origin
 from ra.context.strategies.channels import task as origin
 from ra.core.facts import Interrupted, Said
 from ra.core.messages import Message, Text
-from ra.server.agents import READ_ONLY, Agents
+from ra.server.agents import Agents
 from ra.server.task import Task
 from ra.timeline.sqlite import SqliteTimeline
-from ra.tools.rules import Rule
 
 IDLE_S = 20.0  # so long a chat keeps its session to itself: no other process can write it
 MAX_OPEN = 64
@@ -126,9 +126,7 @@ def _opened(app: App, task: Task) -> Live:
         timeline.close()
         raise
     if task.tools == "read-only":
-        box = session.toolbox
-        others = [spec.name for spec in box.specs if spec.name not in READ_ONLY]
-        box.rules = (*box.rules, *(Rule("deny", name) for name in others))
+        bar(session.toolbox)
     return Live(app, task.strategy, session, timeline)
 
 

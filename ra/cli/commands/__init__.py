@@ -4,6 +4,7 @@ import argparse
 import importlib
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -36,7 +37,14 @@ class Call:
             self._resolved = self.resolve(self.args.agent)
         return self._resolved
 
-    def resolve(self, agent: str | None) -> Resolved:
+    def trusted(self, agent: str | None) -> Resolved:
+        """The configuration for a command that asks a model: what the project runs is agreed to, or refused."""
+        from ra.cli.trusting import settle  # only few commands ask one
+
+        again = partial(self.resolve, agent or self.args.agent)
+        return settle(again(), self.args, self.streams, again, terminal=False)
+
+    def resolve(self, agent: str | None, *, trusting: bool = False) -> Resolved:
         """The configuration as it is now, for this agent."""
         return resolve(
             cwd=Path.cwd(),
@@ -45,6 +53,7 @@ class Call:
             assignments=self.args.set,
             flags=flags.settings(self.args),
             agent=agent,
+            trusting=trusting,
         )
 
 

@@ -1,0 +1,232 @@
+"""How is a live comparison shown? As JSON for programs; as tables and bars for people."""
+
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from html import escape
+from typing import Any
+
+from ra.bench.live import Arm, Measured, Plan, price, short
+from ra.bench.plot import COLOURS, colour, ticks
+from ra.bench.plot import short as rounded
+from ra.context.strategies.channels import one_line
+
+PREVIEW = 160
+WIDTH, PANEL, LEFT, RIGHT, TOP, GAP = 960, 220, 70, 210, 64, 64
+
+Number = int | float | Decimal
+# What is compared: a label, how to read it from an arm, how to write it.
+_ROWS: tuple[tuple[str, Callable[[Arm], Number | None], Callable[[Number], str]], ...] = (
+    ("input", lambda arm: arm.usage.input, lambda n: f"{n:,}"),
+    ("output", lambda arm: arm.usage.output, lambda n: f"{n:,}"),
+    ("cache read", lambda arm: arm.usage.cache_read, lambda n: f"{n:,}"),
+    ("cache create", lambda arm: arm.usage.cache_write, lambda n: f"{n:,}"),
+    ("total input", lambda arm: arm.usage.total_input, lambda n: f"{n:,}"),
+    ("est. cost", lambda arm: arm.dollars, lambda n: f"${n:.4f}"),
+    ("duration", lambda arm: arm.seconds, lambda n: f"{n:.1f} s"),
+)
+
+
+def as_json(plan: Plan, found: Sequence[Arm], notes: Sequence[str], *, url: str, interrupted: bool) -> dict[str, Any]:
+    return {
+        "agent": plan.agent,
+        "messages": list(plan.messages),
+        "channel": plan.channel,
+        "chatId": plan.chat_id,
+        "url": url or None,
+        "runs": plan.runs,
+        "turns": plan.turns,
+        "tools": plan.tools,
+        "strategies": [_arm(arm) for arm in found],
+        "delta": [_delta(found[0], arm) for arm in found[1:]],
+        "notes": list(notes),
+        "interrupted": interrupted,
+    }
+
+
+def _arm(arm: Arm) -> dict[str, Any]:
+    return {
+        "strategy": arm.strategy,
+        "compared": len(arm.compared),
+        "errors": arm.errors,
+        "fallbacks": arm.fallbacks,
+        **_figures(arm),
+        "turns": [_turn(one) for one in arm.turns],
+    }
+
+
+def _figures(arm: Arm) -> dict[str, Any]:
+    dollars = arm.dollars
+    return _usage(arm.compared) | {
+        "cost": None if dollars is None else float(dollars),
+        "duration": round(arm.seconds, 3),
+    }
+
+
+def _usage(turns: Sequence[Measured]) -> dict[str, int]:
+    usages = [one.answer.usage for one in turns]
+    return {
+        "inputTokens": sum(usage.input for usage in usages),
+        "outputTokens": sum(usage.output for usage in usages),
+        "cacheReadTokens": sum(usage.cache_read for usage in usages),
+        "cacheCreateTokens": sum(usage.cache_write for usage in usages),
+        "totalInputTokens": sum(usage.total_input for usage in usages),
+    }
+
+
+def _turn(one: Measured) -> dict[str, Any]:
+    answer = one.answer
+    told: dict[str, Any] = {"run": one.order.run, "turn": one.order.turn, "chatId": one.order.chat_id}
+    told |= _usage([one]) | {
+        "cost": float(answer.dollars) if answer.dollars else None,
+        "duration": round(answer.seconds, 3),
+        "strategy": answer.followed or one.order.strategy,
+        "preview": one_line(answer.text, PREVIEW),
+    }
+    return told | ({"error": answer.error} if answer.error else {})
+
+
+def _delta(first: Arm, other: Arm) -> dict[str, Any]:
+    """What the other has more than the first."""
+    ours, theirs = _figures(first), _figures(other)
+    more = {
+        name: None if value is None or theirs[name] is None else round(theirs[name] - value, 9)
+        for name, value in ours.items()
+    }
+    return {"strategy": other.strategy, "against": first.strategy} | more
+
+
+def title(plan: Plan, *, where: str) -> str:
+    many = f"{plan.runs} run{'s' * (plan.runs > 1)} of {plan.turns} turn{'s' * (plan.turns > 1)}"
+    names = " against ".join(map(short, plan.strategies))
+    return f"{plan.agent or 'ra'} ({where}): {names}, {many}, tools: {plan.tools}"
+
+
+def heads(found: Sequence[Arm]) -> list[str]:
+    first = [short(found[0].strategy)]
+    single = len(found) == 2
+    return [
+        "",
+        *first,
+        *(head for arm in found[1:] for head in (short(arm.strategy), "delta" if single else f"delta to {first[0]}")),
+    ]
+
+
+def cells(found: Sequence[Arm]) -> list[list[str]]:
+    """A row for each figure, a column for each strategy, and what it has more than the first."""
+    rows = []
+    for label, read, write in _ROWS:
+        ours = read(found[0])
+        row = [label, "?" if ours is None else write(ours)]
+        for arm in found[1:]:
+            theirs = read(arm)
+            row += ["?" if theirs is None else write(theirs), _more(ours, theirs, write)]
+        rows.append(row)
+    errors = ["errors", str(found[0].errors)]
+    for arm in found[1:]:
+        errors += [str(arm.errors), ""]
+    return [*rows, errors]
+
+
+def _more(ours: Number | None, theirs: Number | None, write: Callable[[Number], str]) -> str:
+    if ours is None or theirs is None:
+        return ""
+    more = Decimal(str(theirs)) - Decimal(str(ours))
+    shown = f"{'-' if more < 0 else '+'}{write(abs(more))}"
+    return f"{shown} ({float(more) / float(ours):+.0%})" if ours else shown
+
+
+def turn_heads(found: Sequence[Arm]) -> list[str]:
+    return ["turn", *(f"{short(arm.strategy)} {what}" for arm in found for what in ("total input", "cost"))]
+
+
+def turn_cells(found: Sequence[Arm], turns: int) -> list[list[str]]:
+    """Input and cost of each turn, as means over the runs, and the sum of the costs."""
+    rows = []
+    for turn in range(1, turns + 1):
+        row = [str(turn)]
+        for arm in found:
+            size, cost = _mean(arm, turn)
+            row += ["" if size is None else f"{size:,.0f}", "" if size is None else _money(cost)]
+        rows.append(row)
+    costs = [[_mean(arm, turn)[1] for turn in range(1, turns + 1) if arm.at(turn)] for arm in found]
+    sums = [None if None in each else sum((cost for cost in each if cost is not None), Decimal(0)) for each in costs]
+    return [*rows, [f"{turns}-turn total", *(text for total in sums for text in ("", _money(total)))]]
+
+
+def _mean(arm: Arm, turn: int) -> tuple[float | None, Decimal | None]:
+    those = arm.at(turn)
+    if not those:
+        return None, None
+    dollars = price(those)
+    size = sum(one.answer.usage.total_input for one in those) / len(those)
+    return size, None if dollars is None else dollars / len(those)
+
+
+def _money(amount: Decimal | None) -> str:
+    return "?" if amount is None else f"${amount:.4f}"
+
+
+def previews(found: Sequence[Arm]) -> list[str]:
+    """How each strategy answered first, and the first thing that went wrong."""
+    lines = []
+    for arm in found:
+        answered = next((one.answer.text for one in arm.turns if not one.answer.error), None)
+        if answered is not None:
+            lines.append(f"{short(arm.strategy)}: {one_line(answered, PREVIEW)}")
+        failed = next((one for one in arm.turns if one.answer.error), None)
+        if failed is not None:
+            where = f"run {failed.order.run}, turn {failed.order.turn}"
+            lines.append(f"{short(arm.strategy)} failed ({where}): {one_line(failed.answer.error, 400)}")
+    return lines
+
+
+def svg(found: Sequence[Arm], turns: int, heading: str) -> str:
+    """Total input and cost of each turn, a bar for each strategy."""
+    height = TOP + 2 * PANEL + GAP + 40
+    body = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
+        ' font-family="system-ui, sans-serif" font-size="13">',
+        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
+        f'<text x="{LEFT}" y="30" font-size="17" font-weight="600">{escape(heading)}</text>',
+    ]
+    sizes = [[_mean(arm, turn)[0] or 0.0 for turn in range(1, turns + 1)] for arm in found]
+    costs = [[float(_mean(arm, turn)[1] or 0) for turn in range(1, turns + 1)] for arm in found]
+    body += _panel("total input per turn, tokens", "", TOP, sizes, found)
+    body += _panel("cost per turn, dollars", "$", TOP + PANEL + GAP, costs, found)
+    for index, arm in enumerate(found):
+        x, y = WIDTH - RIGHT + 18, TOP + 10 + 22 * index
+        total = "" if arm.dollars is None else f" ${arm.dollars:.4f}"
+        body.append(f'<rect x="{x}" y="{y - 11}" width="14" height="14" fill="{_fill(arm, index)}"/>')
+        body.append(f'<text x="{x + 22}" y="{y + 1}">{escape(short(arm.strategy))}{total}</text>')
+    return "\n".join([*body, "</svg>"]) + "\n"
+
+
+def _panel(label: str, unit: str, top: int, series: Sequence[Sequence[float]], found: Sequence[Arm]) -> list[str]:
+    marks = ticks(max((value for values in series for value in values), default=1.0))
+    right, bottom = WIDTH - RIGHT, top + PANEL
+    lines = [f'<text x="{LEFT}" y="{top - 10}" fill="#444">{label}</text>']
+    for mark in marks:
+        y = bottom - PANEL * mark / marks[-1]
+        lines.append(f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>')
+        lines.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#666">{unit}{rounded(mark)}</text>')
+    turns = len(series[0])
+    group = (right - LEFT) / turns
+    bar = min(48.0, group * 0.8 / len(series))
+    for turn in range(turns):
+        middle = LEFT + group * (turn + 0.5)
+        for index, values in enumerate(series):
+            tall = PANEL * values[turn] / marks[-1]
+            x = middle + bar * (index - len(series) / 2)
+            lines.append(
+                f'<rect x="{x:.1f}" y="{bottom - tall:.1f}" width="{bar * 0.9:.1f}" height="{tall:.1f}"'
+                f' fill="{_fill(found[index], index)}"/>'
+            )
+        if turns <= 30 or turn % 5 == 4:
+            lines.append(f'<text x="{middle:.1f}" y="{bottom + 18}" text-anchor="middle" fill="#666">{turn + 1}</text>')
+    return lines
+
+
+def _fill(arm: Arm, index: int) -> str:
+    """The strategy's own colour; files share none with each other."""
+    spare = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
+    return colour(arm.strategy) if arm.strategy in COLOURS else spare[index % len(spare)]
