@@ -164,7 +164,7 @@ class Handling:
         self._call = call
         self._file = file or Path()
         self._usual = (compose.strategy, compose.name, compose.model, compose.tools, ground.sections)
-        self._usual_tools = loop.toolbox.tools
+        self._usual_tools = loop.calls.toolbox.tools
         self._forget(say("user", ""))
 
     def _forget(self, message: Message) -> None:
@@ -284,8 +284,8 @@ class Handling:
             own, usual = Section("system", "pinned", self.system_prompt), self._usual[4]
             ground.sections = lambda: (own, *(section for section in usual() if section.name != "system"))
         if self.tools is not None and self._usual[3]:  # with --no-tools there are none
-            self._loop.toolbox.use(self.tools)
-            compose.tools = ground.tools = self._loop.toolbox.specs
+            self._loop.calls.toolbox.use(self.tools)
+            compose.tools = ground.tools = self._loop.calls.toolbox.specs
         rendered = self._strategy_context.slots.render() if self._strategy_context else None
         filled = rendered is not None and bool(rendered.messages)
         if self.sources and filled:
@@ -308,7 +308,7 @@ class Handling:
         model = compose.model
         compose.strategy, compose.name, compose.model, compose.tools, self.ground.sections = self._usual
         self.ground.tools = compose.tools
-        self._loop.toolbox.use(self._usual_tools)
+        self._loop.calls.toolbox.use(self._usual_tools)
         if model != compose.model:
             self._use_model(compose.model)
 

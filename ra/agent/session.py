@@ -45,7 +45,7 @@ class Session:
 
     def start(self, message: Message, *, ask: Asker | None = None, task: Task | None = None) -> Run:
         """Run a prompt. `task` says who asked and from where, when that is not the command line."""
-        self.loop.ask = ask
+        self.loop.calls.ask = ask
         self.toolbox.undo.begin_turn()
         self.observer.task = task or self.observer.task
         return Run(lambda emit: self._work(message, emit))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ra import plugins
+from ra.agent.calls import Calls
 from ra.agent.compose import Composer
 from ra.agent.ground import Ground
 from ra.agent.hooked import Hooked
@@ -149,15 +150,21 @@ class App:
             warn=self.warn,
             observe=wiring.composed,
         )
-        loop = Loop(
+        calls = Calls(
             journal=journal,
             turn=turn,
             toolbox=toolbox,
             hooked=hooked,
-            compose=compose,
-            limits=self.limits,
             parallel=agent.parallel_tool_calls,
             touched=lambda call: parts.touched(self, call, engine),
+        )
+        loop = Loop(
+            journal=journal,
+            turn=turn,
+            calls=calls,
+            hooked=hooked,
+            compose=compose,
+            limits=self.limits,
             rotate=wiring.rotate,
             finished=wiring.finished,
         )

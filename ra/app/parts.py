@@ -299,7 +299,7 @@ async def whole(provider: Provider, request: Request) -> Reply:
 async def delegate(app: "App", task: str, parent: Loop) -> Output:
     """Run a sub-agent in a window of its own. Its answer comes back, and what it cost, as facts of the parent."""
     session = app.session(MemoryTimeline(), nested=True)
-    run = session.start(say("user", task), ask=parent.ask)
+    run = session.start(say("user", task), ask=parent.calls.ask)
     try:
         async for event in run:
             if isinstance(event, ToolStarted | ToolEnded | Warned):
