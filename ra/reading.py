@@ -38,7 +38,8 @@ class Reading:
         self.timeline = timeline or self._stored(session)
         self.events = [event for event in self.timeline.events() if at is None or event.at <= at]
         if not self.events:
-            raise UserError(f"Session {self.timeline.session} has nothing up to position {at}.")
+            where = f" up to position {at}" if at is not None else " in it yet"
+            raise UserError(f"Session {self.timeline.session} has nothing{where}.")
         self.configured = next(
             (e.fact for e in reversed(self.events) if isinstance(e.fact, Configured)), Configured("", "", "timeline")
         )

@@ -259,13 +259,17 @@ class Repl:
 
     async def flush(self) -> None:
         self.paper.resize(self.terminal.width)
-        while self.telling.more:
-            begun, text = time.monotonic(), ""
-            while self.telling.more and time.monotonic() - begun < SLICE_S:
-                text += self.telling.take()
+        while text := self._slice():
             self.terminal.show(text)
-            await asyncio.sleep(0)  # between two pieces, keys are read
+            await asyncio.sleep(0)  # between two slices, keys are read
         self.terminal.draw()
+
+    def _slice(self) -> str:
+        """As much of what is finished as can be rendered without keeping the keyboard waiting."""
+        until, text = time.monotonic() + SLICE_S, ""
+        while self.telling.more and (not text or time.monotonic() < until):
+            text += self.telling.take()
+        return text
 
     # --- asking ---
 

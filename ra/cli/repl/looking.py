@@ -76,6 +76,8 @@ async def context(repl: "Repl", argument: str) -> None:
     if argument not in ("", "all", "diff"):
         raise UsageError(f"/context takes all or diff, not {one_line(argument, 40)!r}.")
     if argument == "diff":
+        if repl.status.calls < 2:
+            raise UsageError("A difference needs two model calls; this session has fewer.")
         repl.show(await asyncio.to_thread(_difference, reading(repl)))
         return
     told, spent = await _told(repl)
