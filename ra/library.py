@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 from ra.agent.session import Session
 from ra.app import App, Options, build, parts
 from ra.config.load import resolve
+from ra.core.asking import Asker
 from ra.core.errors import RaError, Refused, UsageError
 from ra.core.events import Event, RunEnded
-from ra.core.ports import Asker, Timeline
+from ra.core.ports import Timeline
 
 if TYPE_CHECKING:
     from ra.agent.handler import Handler

@@ -10,11 +10,11 @@ from ra.agent.hooked import Hooked
 from ra.agent.journal import Journal
 from ra.agent.run import Emit
 from ra.agent.turn import Turn
+from ra.core.asking import Asker
 from ra.core.errors import Stopped
 from ra.core.events import ToolEnded, ToolStarted
 from ra.core.facts import Fact, Said
 from ra.core.messages import Message, ToolCall, ToolResult, result
-from ra.core.ports import Asker
 from ra.tools.toolbox import Done, Toolbox
 
 SAME_CALLS = 3  # so many identical calls in a row end the run

@@ -8,8 +8,9 @@ from ra.agent.observe import Observer
 from ra.agent.run import Emit, Run
 from ra.context.engine import Engine
 from ra.context.strategies.channels import Task
+from ra.core.asking import Asker
 from ra.core.messages import Message
-from ra.core.ports import Asker, Provider
+from ra.core.ports import Provider
 from ra.tools.toolbox import Toolbox
 
 

@@ -11,8 +11,8 @@ import msgspec
 
 from ra.cli.output import Streams
 from ra.cli.safe import visible
+from ra.core.asking import Answer, Asker, Question
 from ra.core.messages import ToolCall
-from ra.core.ports import Answer, Asker, Question
 
 Verdict = Literal["once", "session", "project", "no"]
 

@@ -15,10 +15,10 @@ from ra.cli import flags, stdin
 from ra.cli.output import EXIT, JsonFace, Streams, TextFace, no_start
 from ra.cli.spinner import Spinner
 from ra.config.load import Resolved, resolve
+from ra.core.asking import Asker
 from ra.core.errors import RaError, UsageError
 from ra.core.events import Event
 from ra.core.messages import Message
-from ra.core.ports import Asker
 from ra.resolvers.resolver import AskOutside
 
 

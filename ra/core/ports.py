@@ -1,11 +1,10 @@
 """What can be swapped? Protocols with at least two shipped implementations each."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
-from typing import Literal, Protocol
+from collections.abc import AsyncIterator, Iterable, Sequence
+from typing import Protocol
 
 from ra.core.events import Streamed
 from ra.core.facts import Fact, TimelineEvent
-from ra.core.messages import ToolCall
 from ra.core.model import Request
 from ra.core.value import Value
 
@@ -59,22 +58,3 @@ class Timeline(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class Question(Value, frozen=True):
-    """May this call run? `preview` is exactly what would run, `reason` why it is not simply done."""
-
-    call: ToolCall
-    reason: str
-    preview: str
-
-
-class Answer(Value, frozen=True):
-    """The user's word. With `edited`, that call runs instead of the one asked about."""
-
-    verdict: Literal["once", "session", "project", "no"]
-    edited: ToolCall | None = None
-
-
-Asker = Callable[[Question], Awaitable[Answer]]
-"""How a face asks its user. A face without a user has none, and what would ask is refused."""

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from ra.core.asking import Asker, Question
 from ra.core.errors import ConfigError, UsageError
 from ra.core.events import Event, ToolOutput, Warned
 from ra.core.facts import Entry, Fact
 from ra.core.messages import Text, ToolCall, ToolResult
 from ra.core.model import ToolSpec
-from ra.core.ports import Asker, Question
 from ra.core.value import Value
 from ra.tools.builtin.agent import RunAgent, agent_tool
 from ra.tools.builtin.bash import Shell, bash_tool

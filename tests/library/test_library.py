@@ -10,9 +10,9 @@ import pytest
 
 import ra
 from ra import Agent, Unanswered
+from ra.core.asking import Answer, Question
 from ra.core.errors import ConfigError, Refused, UsageError, UserError
 from ra.core.events import CallDelta, RunEnded, TextDelta, ToolEnded, ToolStarted, TurnEnded, TurnStarted
-from ra.core.ports import Answer, Question
 from ra.core.value import JsonObject
 from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer

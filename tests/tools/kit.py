@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from ra.core.asking import Answer, Asker, Question
 from ra.core.events import Event
 from ra.core.messages import Text, ToolCall
-from ra.core.ports import Answer, Asker, Question
 from ra.tools.toolbox import Done, Toolbox
 
 

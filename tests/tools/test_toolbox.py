@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from ra.context.tokens import Estimator
+from ra.core.asking import Answer, Question
 from ra.core.errors import ConfigError
 from ra.core.events import Warned
 from ra.core.facts import Entry, EntryRemoved, EntrySet, Spent
 from ra.core.messages import Text, ToolCall, ToolResult
 from ra.core.model import Usage
-from ra.core.ports import Answer, Question
 from ra.core.value import encode
 from ra.tools.rules import parse_rule
 from ra.tools.tool import Output, text_output

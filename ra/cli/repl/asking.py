@@ -7,7 +7,7 @@ from ra.cli.paper import Paper
 from ra.cli.repl.changes import coloured
 from ra.cli.repl.terminal import Terminal
 from ra.cli.safe import visible
-from ra.core.ports import Answer, Question
+from ra.core.asking import Answer, Question
 
 
 async def ask(question: Question, terminal: Terminal, paper: Paper) -> Answer:

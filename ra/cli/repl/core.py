@@ -21,11 +21,11 @@ from ra.cli.repl.status import Status
 from ra.cli.repl.telling import Telling
 from ra.cli.repl.terminal import Fragments, Terminal
 from ra.cli.safe import one_line, visible
+from ra.core.asking import Answer, Question
 from ra.core.errors import RaError
 from ra.core.events import TurnEnded
 from ra.core.messages import Message, Text
 from ra.core.model import Usage
-from ra.core.ports import Answer, Question
 from ra.costs.promptcache import rules_for
 
 FRAME_S = 0.03  # between two drawings of what streams

@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from ra.core.asking import Answer, Question
 from ra.core.events import ToolOutput, Warned
 from ra.core.messages import Image, Text, ToolCall
 from ra.core.model import ToolSpec
-from ra.core.ports import Answer, Question
 from ra.tools.mcp.listing import SILENCE_KEPT_S
 from ra.tools.mcp.servers import Servers
 from ra.tools.rules import parse_rule
