@@ -51,10 +51,14 @@ class Session:
         self.observer.task = task or self.observer.task
         return Run(lambda emit: self._work(message, emit))
 
-    async def close(self) -> None:
+    async def release(self) -> None:
+        """Let go of everything but the timeline, which may be wired anew."""
         self._finish()
         await self.toolbox.close()
         await self.provider.close()
         if self._release is not None:
             await self._release()
+
+    async def close(self) -> None:
+        await self.release()
         self.journal.timeline.close()

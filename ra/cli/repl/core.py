@@ -227,7 +227,6 @@ class Repl:
         await self._follow(Message("user", (*blocks, *attached)))
 
     async def _follow(self, message: Message) -> None:
-        self.session.toolbox.undo.begin_turn()
         self.status.begin_turn()
         self.telling.begin()
         self._run = run = self.session.start(message, ask=self.ask)

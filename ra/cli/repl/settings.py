@@ -68,5 +68,4 @@ async def _rewire(repl: "Repl", **flags: str) -> None:
     session.toolbox.undo.take_over(old.toolbox.undo)
     repl.app, repl.args = app, args
     repl.use(session)
-    await old.toolbox.close()
-    await old.provider.close()
+    await old.release()

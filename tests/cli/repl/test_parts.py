@@ -25,11 +25,28 @@ from ra.costs.promptcache import CacheRules
 
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
-BLOCKS = (
-    "# t\n|**b** |`c`|\n|\n\n|- i\n|1. n\n|> q\n|```py\n|```\n|~~~\n|    z\n|***\n|[l](u)|<b>|\\|_|漢字|x| y ".split(
-        "|"
-    )
-)
+BLOCKS = [
+    "# t\n",
+    "**b** ",
+    "`c`",
+    "\n",
+    "\n\n",
+    "- i\n",
+    "1. n\n",
+    "> q\n",
+    "```py\n",
+    "```\n",
+    "~~~\n",
+    "    z\n",
+    "***\n",
+    "[l](u)",
+    "<b>",
+    "\\",
+    "_",
+    "漢字",
+    "x",
+    " y ",
+]
 
 pieces = st.lists(st.sampled_from([*BLOCKS, "| a | b |\n", "|-|-|\n", "\x1b[31m", "\r\n", "\u202e"]), max_size=30)
 
