@@ -3,6 +3,7 @@
 import argparse
 import importlib
 import importlib.util
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -97,6 +98,18 @@ def _described(path: str, command: Any, *, top: bool = False) -> Iterator[str]:
         yield "| | |\n|---|---|\n" + "".join(f"| `{_cell(name)}` | {_meaning(param)} |\n" for name, param in rows)
     for name, one in inner.items():
         yield from _described(f"{path} {name}", one)
+
+
+def words() -> str:
+    """The subcommands and options of every command, for the shell's completion."""
+    table: dict[str, dict[str, str]] = {}
+    for name in flags.COMMANDS:
+        made: Any = typer.main.get_command(importlib.import_module(MODULES[name]).app)
+        for path, command in ((name, made), *((f"{name} {n}", c) for n, c in getattr(made, "commands", {}).items())):
+            inner = {n: (c.help or "").partition("\n")[0] for n, c in getattr(command, "commands", {}).items()}
+            options = {o: p.help or "" for p in command.params if p.param_type_name == "option" for o in p.opts}
+            table[path] = inner | options
+    return json.dumps(table, indent=1, ensure_ascii=False) + "\n"
 
 
 def _meaning(param: Any) -> str:

@@ -12,6 +12,7 @@ GENERATED = {
     "ra.yaml.example": keys.example,
     "docs/configuration.md": reference.configuration,
     "docs/commands.md": reference.commands,
+    "ra/cli/words.json": reference.words,
 }
 
 

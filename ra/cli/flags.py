@@ -120,6 +120,10 @@ def _add_output(group: Any) -> None:
     group.add_argument("--show-config", action="store_true", help="the resolved configuration with origins")
     group.add_argument("--show-context", action="store_true", help="discovered files and resolved references")
     group.add_argument("--version", action="store_true", help="print the version")
+    group.add_argument(
+        "--install-completion", nargs="?", const="", metavar="SHELL", help="bash, zsh or fish; else yours"
+    )
+    group.add_argument("--show-completion", metavar="SHELL", help="print the completion script of bash, zsh or fish")
 
 
 # Flag → key of the configuration; the value's text is read as the key's type by the configuration itself.

@@ -23,6 +23,10 @@ def start(argv: list[str], *, program: str) -> int:
     from ra.cli import flags
     from ra.core.errors import RaError
 
+    if argv[:1] == ["--complete"]:
+        from ra.cli.completion import run  # for the shell's Tab key
+
+        return run(argv[1:])
     try:
         index = flags.command_in(argv)
         if index is not None:

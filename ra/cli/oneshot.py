@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from ra.agent.session import Session
-from ra.app import App, Options, build
+from ra.app import App, Options
 from ra.cli import flags, stdin
 from ra.cli.output import EXIT, JsonFace, Streams, TextFace, no_start
 from ra.cli.spinner import Spinner
@@ -40,6 +40,8 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
 
         streams.out(f"ra {__version__}\n")
         return 0
+    if args.show_completion or args.install_completion is not None:
+        return _completion(args, env, streams)
     resolved = read_config(args, env)
     if args.show_config:
         from ra.config.show import shown
@@ -55,7 +57,7 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
     piped = stdin.read(required=not prompt, warn=lambda text: face.note(f"ra: {text}"))
     if not prompt:
         prompt, piped = piped.strip(), ""
-    app = build(resolved, options(args, streams), env=env, warn=lambda text: face.note(f"ra: {text}"))
+    app = App(resolved, options(args, streams), env=env, warn=lambda text: face.note(f"ra: {text}"))
     if not prompt and not piped:
         if args.show_context or args.dry_run:
             pass  # what is always sent can be shown without a prompt
@@ -66,6 +68,18 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
         else:
             raise UsageError('There is no prompt. Write ra "your question", or pipe one in: echo question | ra')
     return asyncio.run(_answer(app, args, prompt, piped, face, streams))
+
+
+def _completion(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> int:
+    from ra.cli import completion
+
+    if args.show_completion:
+        streams.out(completion.script(args.show_completion))
+        return 0
+    file, start = completion.install(args.install_completion, env)
+    named = f" and a line in {start}" if start else ""
+    streams.err(f"Written: {file}{named}. It works in the next shell that you open.\n")
+    return 0
 
 
 def read_config(args: argparse.Namespace, env: Mapping[str, str], *, trusting: bool = False) -> Resolved:
