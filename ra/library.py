@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self
 
 from ra.agent.session import Session
-from ra.app import App, Options, build, parts
+from ra.app import App, Options, parts
 from ra.config.load import resolve
 from ra.core.asking import Asker
 from ra.core.errors import RaError, Refused, UsageError
@@ -76,7 +76,7 @@ class Agent:
             tools=tools, write=write, allow=tuple(allow), deny=tuple(deny), channel="api", agent=agent or ""
         )
         self.warnings: list[str] = list(resolved.notes)
-        self.app: App = build(resolved, options, env=self._env, warn=self.warnings.append, handler=handler)
+        self.app: App = App(resolved, options, env=self._env, warn=self.warnings.append, handler=handler)
         self.ended: RunEnded | None = None
         self._resume = session
         self._save = save

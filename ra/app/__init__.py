@@ -21,24 +21,20 @@ from ra.agent.turn import Turn
 from ra.app import parts, strategies
 from ra.app.parts import Options, open_prices, open_store
 from ra.config.load import Resolved
-from ra.context import window
-from ra.context.engine import Engine
 from ra.context.tokens import Estimator
 from ra.core.model import Usage
 from ra.core.ports import Provider, Timeline
-from ra.middleware.hooks import Hooks
 from ra.providers import connect
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderSettings
 from ra.resolvers.resolver import AskOutside
 from ra.timeline import folds
 from ra.timeline.store import Learned
-from ra.tools.environment import clean
 
 if TYPE_CHECKING:
     from ra.agent.handler import Handler
 
-__all__ = ["App", "Options", "build", "open_prices", "open_store"]
+__all__ = ["App", "Options", "open_prices", "open_store"]
 
 
 class App:
@@ -50,7 +46,7 @@ class App:
         options: Options,
         *,
         env: Mapping[str, str],
-        warn: Callable[[str], None],
+        warn: Callable[[str], None] = lambda _: None,
         clock: Callable[[], float] = time.time,
         handler: "Handler | None" = None,
     ) -> None:
@@ -97,18 +93,7 @@ class App:
         learned = self.store.learned(self.model) or Learned(None, None)
         estimator = Estimator(learned.factor or self.info.tokens_per_o200k)
         provider = self.connect()
-        engine = Engine(
-            agent.compaction,
-            estimator=estimator,
-            window=window.resolve(agent.compaction.context_window, learned.window, self.info.window),
-            info=self.info,
-            must_keep=agent.context.must_keep,
-            summarize=lambda request: parts.whole(provider, request),
-            summary_info=connect.info(self.provider_name, agent.compaction.model or self.model),
-            price=self.price,
-            economy=parts.economy(self),
-            cache_key=timeline.session,
-        )
+        engine = parts.engine(self, timeline.session, provider, estimator, learned)
         name = "timeline" if nested else strategies.choose(self, strategy)
         wiring = strategies.Wiring(self, name)
         journal = Journal(timeline, [engine.apply, wiring.segment.apply], in_memory=parts.in_memory)
@@ -116,10 +101,7 @@ class App:
         toolbox = parts.toolbox(
             self, journal, engine, sub_agent=None if nested else lambda task: parts.delegate(self, task, loop)
         )
-        hooks = Hooks(
-            agent.middleware, base=self.resolved.root, load=plugins.load, call=self.worker.call, env=clean(self.env)
-        )
-        hooked = Hooked(hooks, journal, look=lambda: parts.look(self, engine, turn))
+        hooked = Hooked(parts.hooks(self), journal, look=lambda: parts.look(self, engine, turn))
         turn = Turn(
             journal=journal,
             engine=engine,
@@ -130,12 +112,8 @@ class App:
             cap=agent.thinking_budget_cap,
             learn=lambda limit: self.store.learn(self.model, window=limit),
         )
-        ground = Ground(
-            journal,
-            engine,
-            sections=lambda: parts.sections(self),
-            tools=toolbox.specs if self.has_tools else (),
-        )
+        tools = toolbox.specs if self.has_tools else ()
+        ground = Ground(journal, engine, sections=lambda: parts.sections(self), tools=tools)
         wiring.attach(ground, turn)
         compose = Composer(
             engine=engine,
@@ -144,7 +122,7 @@ class App:
             model=self.model,
             name=name,
             strategy=wiring.strategy(lambda: parts.noticed(self)),
-            tools=ground.tools,
+            tools=tools,
             level=agent.thinking,
             cap=agent.thinking_budget_cap,
             warn=self.warn,
@@ -186,27 +164,7 @@ class App:
         return self.options.tools and self.info.tools
 
     def connect(self, *, retries: Retries | None = None) -> Provider:
-        return connect.connect(
-            self.provider_name,
-            self.model,
-            self.provider_settings,
-            self.env,
-            transport=self.config.agent.transport,
-            data_dir=self.resolved.data_dir,
-            retries=retries,
-        )
+        return parts.connected(self, retries)
 
     def price(self, model: str, usage: Usage) -> Decimal | None:
         return self.prices.price(model, usage, self.provider_name)
-
-
-def build(
-    resolved: Resolved,
-    options: Options,
-    *,
-    env: Mapping[str, str],
-    warn: Callable[[str], None] = lambda _: None,
-    clock: Callable[[], float] = time.time,
-    handler: "Handler | None" = None,
-) -> App:
-    return App(resolved, options, env=env, warn=warn, clock=clock, handler=handler)

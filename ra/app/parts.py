@@ -15,7 +15,7 @@ from ra.agent.prepare import Prepared, prepare
 from ra.agent.turn import Turn
 from ra.config.allowed import Allowed
 from ra.config.load import Resolved
-from ra.context import discovery
+from ra.context import discovery, window
 from ra.context.engine import Engine
 from ra.context.tokens import Estimator
 from ra.core.errors import ConfigError, UsageError, UserError
@@ -26,12 +26,16 @@ from ra.core.model import Reply, Request, Section
 from ra.core.ports import Provider, Timeline
 from ra.core.value import Value
 from ra.costs.prices import Prices
+from ra.middleware.hooks import Hooks
 from ra.middleware.views import Loop as LoopView
 from ra.middleware.views import Spending
+from ra.providers import connect
+from ra.providers.retry import Retries
 from ra.resolvers.resolver import AskOutside, Resolver
 from ra.timeline.memory import MemoryTimeline
 from ra.timeline.store import Learned, Store
 from ra.tools.builtin.agent import RunAgent
+from ra.tools.environment import clean
 from ra.tools.rules import Rule, parse_rule
 from ra.tools.tool import Output, Tool, text_output
 from ra.tools.toolbox import Toolbox
@@ -244,6 +248,40 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
         remember=lambda rule: allowed(app.resolved).add(app.resolved.root, str(rule)),
         mcp=app.mcp if app.has_tools else None,
     )
+
+
+def connected(app: "App", retries: Retries | None) -> Provider:
+    return connect.connect(
+        app.provider_name,
+        app.model,
+        app.provider_settings,
+        app.env,
+        transport=app.config.agent.transport,
+        data_dir=app.resolved.data_dir,
+        retries=retries,
+    )
+
+
+def engine(app: "App", session: str, provider: Provider, estimator: Estimator, learned: Learned) -> Engine:
+    agent = app.config.agent
+    return Engine(
+        agent.compaction,
+        estimator=estimator,
+        window=window.resolve(agent.compaction.context_window, learned.window, app.info.window),
+        info=app.info,
+        must_keep=agent.context.must_keep,
+        summarize=lambda request: whole(provider, request),
+        summary_info=connect.info(app.provider_name, agent.compaction.model or app.model),
+        price=app.price,
+        economy=economy(app),
+        cache_key=session,
+    )
+
+
+def hooks(app: "App") -> Hooks:
+    """The user's middleware. Scripts get no keys in their environment."""
+    root = app.resolved.root
+    return Hooks(app.config.agent.middleware, base=root, load=plugins.load, call=app.worker.call, env=clean(app.env))
 
 
 def economy(app: "App") -> "Economy | None":

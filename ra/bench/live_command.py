@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ra.app import Options, build
+from ra.app import App, Options
 from ra.app.readonly import reading
 from ra.bench import live, live_render
 from ra.bench.live import Ask, Measured, Plan
@@ -81,7 +81,7 @@ def _asking(call: Any, plan: Plan, url: str, token: str) -> Iterator[tuple[Ask, 
         served=True,
     )
     options = reading(options) if plan.tools == "read-only" else options
-    app = build(resolved, options, env=call.env, warn=lambda text: call.streams.err(f"ra: {text}\n"))
+    app = App(resolved, options, env=call.env, warn=lambda text: call.streams.err(f"ra: {text}\n"))
     with InProcess(app, plan) as ask:
         yield ask, app.model
 

@@ -5,7 +5,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from ra.app import App, Options, build
+from ra.app import App, Options
 from ra.config.load import resolve
 from ra.context.strategies.channels import Task
 from ra.core.events import Event, RunEnded
@@ -37,7 +37,7 @@ class Talk:
         if strategy:
             flags["session.contextStrategy"] = (strategy, "test")
         resolved = resolve(cwd=self.shell.project, env=self.shell.env, flags=flags)
-        app = build(
+        app = App(
             resolved,
             Options(channel="telegram", agent="ops"),
             env=self.shell.env,

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ra.app import Options, build
+from ra.app import App, Options
 from ra.cli.commands import Call
 from ra.cli.safe import visible
 from ra.cli.table import money
@@ -41,7 +41,7 @@ def compact(
 
 
 async def _compact(call: Call, session: str) -> tuple[object, ...]:
-    app = build(call.resolved, Options(), env=call.env, warn=lambda text: call.streams.err(f"ra: {visible(text)}\n"))
+    app = App(call.resolved, Options(), env=call.env, warn=lambda text: call.streams.err(f"ra: {visible(text)}\n"))
     live = app.open(resume=session)
     try:
         assembly = await live.engine.assemble(force="asked")

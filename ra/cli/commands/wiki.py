@@ -64,10 +64,10 @@ def _shown(passage: Passage) -> str:
 
 
 async def _answer(call: Call, question: str, passages: list[Passage]) -> str:
-    from ra.app import Options, build  # only for who wants an answer
+    from ra.app import App, Options  # only for who wants an answer
 
     parts = [f"<passage place={json.dumps(one.place)}>\n{one.heading}\n{one.text}\n</passage>" for one in passages]
-    app = build(call.resolved, Options(tools=False), env=call.env, warn=lambda text: call.streams.err(f"{text}\n"))
+    app = App(call.resolved, Options(tools=False), env=call.env, warn=lambda text: call.streams.err(f"{text}\n"))
     session = app.session(MemoryTimeline(), nested=True)
     message = say("user", f"{ANSWER}\n\nQuestion: {question}\n\n" + "\n".join(parts))
     run = session.start(message)

@@ -3,7 +3,7 @@
 import copy
 from typing import TYPE_CHECKING, get_args
 
-from ra.app import build
+from ra.app import App
 from ra.cli import oneshot
 from ra.cli.repl.complete import Offer
 from ra.core.errors import UsageError
@@ -61,7 +61,7 @@ async def _rewire(repl: "Repl", **flags: str) -> None:
     for name, value in flags.items():
         setattr(args, name, value)
     resolved = oneshot.read_config(args, repl.app.env)
-    app = build(resolved, repl.app.options, env=repl.app.env, warn=repl.app.warn)
+    app = App(resolved, repl.app.options, env=repl.app.env, warn=repl.app.warn)
     old = repl.session
     session = app.session(old.journal.timeline)
     session.toolbox.rules = old.toolbox.rules
