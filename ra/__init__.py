@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ra.context.sources import Source
-    from ra.core.messages import Message, TimestampedMessage, say
+    from ra.context.timed import TimestampedMessage
+    from ra.core.messages import Message, say
     from ra.library import Agent, Unanswered, ask
 
 __version__ = "0.1.0"
@@ -16,7 +17,8 @@ __all__ = ["Agent", "Message", "Source", "TimestampedMessage", "Unanswered", "__
 
 _HOMES = {
     **dict.fromkeys(("Agent", "Unanswered", "ask"), "ra.library"),
-    **dict.fromkeys(("Message", "TimestampedMessage", "say"), "ra.core.messages"),
+    **dict.fromkeys(("Message", "say"), "ra.core.messages"),
+    "TimestampedMessage": "ra.context.timed",
     "Source": "ra.context.sources",
 }
 

@@ -63,7 +63,7 @@ class Calls:
 
     def close(self, text: str) -> None:
         """Give calls that have no result one, so that no provider ever refuses this session."""
-        for call in self._turn.engine.open_calls():
+        for call in self._turn.engine.view.open_calls():
             self._journal.record(Said(result(call, text, is_error=True)))
 
     def _check(self, calls: Sequence[ToolCall]) -> None:

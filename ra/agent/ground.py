@@ -10,8 +10,9 @@ from ra.agent.compose import Sections
 from ra.agent.journal import Journal
 from ra.context.engine import Engine
 from ra.context.projection import ENTRIES
+from ra.context.timed import TimestampedMessage
 from ra.context.window import input_budget
-from ra.core.messages import Message, TimestampedMessage, say
+from ra.core.messages import Message, say
 from ra.core.model import ToolSpec
 
 if TYPE_CHECKING:

@@ -20,10 +20,11 @@ from ra.context.items import Projection
 from ra.context.slots import Slots
 from ra.context.sources import Source, check
 from ra.context.strategies.channels import Task
+from ra.context.timed import TimestampedMessage
 from ra.core.errors import HookFailed, RaError, UsageError
 from ra.core.events import RunEnded, Warned
 from ra.core.facts import Entry, Interrupted, Said, TimelineEvent
-from ra.core.messages import Message, TimestampedMessage, say
+from ra.core.messages import Message, say
 from ra.core.model import Section, Usage
 from ra.core.value import Value
 from ra.tools.custom import function_tool

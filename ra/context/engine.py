@@ -19,7 +19,6 @@ from ra.context.view import View
 from ra.context.window import Window, input_budget, reserve, trigger
 from ra.core.errors import UserError
 from ra.core.facts import Checkpointed, Configured, Fact, TimelineEvent
-from ra.core.messages import ToolCall
 from ra.core.model import Effort, ModelInfo, Request, Usage
 
 THRESHOLD = "threshold"  # the reasons of compactions that nobody asked for: the request was too large for our rule
@@ -86,9 +85,6 @@ class Engine:
     def configured(self) -> Configured | None:
         return self.view.configured
 
-    def open_calls(self) -> tuple[ToolCall, ...]:
-        return self.view.open_calls()
-
     def apply(self, event: TimelineEvent) -> None:
         self.meter.apply(event)
         if self._economy:
@@ -132,13 +128,8 @@ class Engine:
         return level if level is None or limit is None else min(level, int((limit - self._max_output) / SLACK))
 
     def _trigger(self) -> int | None:
-        settings = self.settings
-        return trigger(
-            self.window.limit,
-            threshold=settings.threshold,
-            max_output=self._max_output,
-            max_tokens=settings.max_tokens,
-        )
+        limit, rule = self.window.limit, self.settings
+        return trigger(limit, threshold=rule.threshold, max_output=self._max_output, max_tokens=rule.max_tokens)
 
     def _reason(self, total: int | None, force: str, refit: int | None) -> str:
         """Why a compaction is due, or nothing."""
@@ -190,13 +181,8 @@ class Engine:
             output = min(kept, max(limit - math.ceil(total * SLACK), kept // 2 + 1))
             if effort.budget > kept // 2:
                 effort = Effort(effort.level, kept // 2) if kept // 2 >= LEAST_THINKING else Effort()
-        return msgspec.structs.replace(
-            request,
-            max_output=output,
-            effort=effort,
-            marks=cacheplan.marks(request, cut=cut),
-            cache_key=self._cache_key,
-        )
+        marks, key = cacheplan.marks(request, cut=cut), self._cache_key
+        return msgspec.structs.replace(request, max_output=output, effort=effort, marks=marks, cache_key=key)
 
     # --- learn ---
 

@@ -4,12 +4,13 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 from ra.context import projection as default
+from ra.context.timed import TimestampedMessage
 from ra.context.tokens import Estimator
 from ra.context.units import Unit
 from ra.context.view import View
 from ra.core.errors import UsageError
 from ra.core.facts import Configured, EntryRemoved, TimelineEvent
-from ra.core.messages import Message, TimestampedMessage
+from ra.core.messages import Message
 from ra.core.value import Value
 
 Kind = Literal["inbox", "run", "context_inserted", "context_removed", "checkpoint"]

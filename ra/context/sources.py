@@ -11,10 +11,11 @@ import msgspec
 
 from ra.context.fit import Part, Row, allot, fair
 from ra.context.settings import ContextSettings, SourceSettings
+from ra.context.timed import TimestampedMessage
 from ra.context.tokens import Estimator, Where
 from ra.context.trim import ByGroup, ByText, Trimmed, groups
 from ra.core.errors import ConfigError, UsageError, UserError
-from ra.core.messages import Message, Role, TimestampedMessage, say
+from ra.core.messages import Message, Role, say
 from ra.core.model import TIERS, Section, Tier
 from ra.core.value import Value
 

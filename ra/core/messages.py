@@ -75,13 +75,6 @@ class Message(Value, frozen=True):
         return tuple(block for block in self.blocks if isinstance(block, ToolCall))
 
 
-class TimestampedMessage(Value, frozen=True):
-    """A message with its moment (timeline position or time), so that several sources can be merged in order."""
-
-    message: Message
-    at: float | None = None
-
-
 def say(role: Role, text: str, *, name: str = "") -> Message:
     return Message(role, (Text(text),), name=name)
 

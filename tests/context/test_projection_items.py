@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.context.items import TimelineItem, timeline_items, timeline_messages
+from ra.context.timed import TimestampedMessage
 from ra.core.errors import UsageError
 from ra.core.facts import (
     Checkpointed,
@@ -19,7 +20,7 @@ from ra.core.facts import (
     Spent,
     TimelineEvent,
 )
-from ra.core.messages import Message, TimestampedMessage, ToolCall, ToolResult, result, say
+from ra.core.messages import Message, ToolCall, ToolResult, result, say
 from ra.core.model import Section, Usage
 
 CALL = ToolCall("c1", "Read", {"path": "a.py"})

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 from ra.context.fit import Row
 from ra.context.settings import ContextSettings, SourceSettings
 from ra.context.sources import Composition, Source, check, compose, from_settings
+from ra.context.timed import TimestampedMessage
 from ra.context.tokens import Estimator
 from ra.context.trim import reference, transcript
 from ra.core.errors import ConfigError, UsageError
-from ra.core.messages import Message, Text, TimestampedMessage, ToolCall, ToolResult, result, say
+from ra.core.messages import Message, Text, ToolCall, ToolResult, result, say
 from ra.core.model import Section
 
 estimator = Estimator()
