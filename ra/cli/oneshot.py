@@ -19,6 +19,7 @@ from ra.core.asking import Asker
 from ra.core.errors import RaError, UsageError
 from ra.core.events import Event
 from ra.core.messages import Message
+from ra.providers.connect import NoModel
 from ra.resolvers.resolver import AskOutside
 
 
@@ -57,7 +58,17 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
     piped = stdin.read(required=not prompt, warn=lambda text: face.note(f"ra: {text}"))
     if not prompt:
         prompt, piped = piped.strip(), ""
-    app = App(resolved, options(args, streams), env=env, warn=lambda text: face.note(f"ra: {text}"))
+    make = partial(App, resolved, options(args, streams), env=env, warn=lambda text: face.note(f"ra: {text}"))
+    try:
+        app = make()
+    except NoModel as error:
+        if not _on_terminal(streams) or args.output_format != "text":
+            raise
+        from ra.cli.welcome import offer_local_model  # once in a lifetime
+
+        if not offer_local_model(str(error), resolved.data_dir, streams):
+            return error.exit_code
+        app = make()
     if not prompt and not piped:
         if args.show_context or args.dry_run:
             pass  # what is always sent can be shown without a prompt

@@ -26,6 +26,10 @@ No model to talk to: no API key is set, and no local model is installed. Any one
   ra local install                a tiny model on this machine: free, no key, 98 MB"""
 
 
+class NoModel(UserError):
+    """Nothing is set up that could answer."""
+
+
 def choose(
     env: Env,
     provider: ProviderName | None = None,
@@ -35,7 +39,7 @@ def choose(
 ) -> ProviderName:
     """The provider that the user named, else the first with a key, else a server without one, else the local model.
 
-    Raises UserError, with the ways to get going, when there is none.
+    Raises NoModel, with the ways to get going, when there is none.
     """
     if provider is not None:
         return provider
@@ -48,7 +52,7 @@ def choose(
         return "openai-chat"
     if have_local():
         return "local"
-    raise UserError(GETTING_STARTED)
+    raise NoModel(GETTING_STARTED)
 
 
 def connect(
