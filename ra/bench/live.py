@@ -130,8 +130,8 @@ Ask = Callable[[Order], Answer]
 
 
 def measure(plan: Plan, ask: Ask) -> Iterator[Measured]:
-    """Send everything, one message after the other. Every other run begins with another strategy: who comes first pays
-    for what the provider's cache then has for all."""
+    """Send everything, one message after the other. Every other run begins with the other end of the list, so that
+    nobody always comes first. `warm`: each strategy is asked once before, which counts for nobody."""
     if plan.warm:
         for strategy in plan.strategies:
             ask(Order(strategy, 0, 0, plan.chat(strategy, "warm"), plan.messages[0]))
@@ -179,8 +179,8 @@ def notes(found: Sequence[Arm]) -> list[str]:
     if began and began[-1][0] - began[0][0] >= UNEQUAL:
         (least, cold), (most, warm) = began[0], began[-1]
         told.append(
-            f"{short(warm)} began with {most:,} tokens in the provider's cache, {short(cold)} with {least:,}: who comes "
-            "first pays for what all share. --warm lets all begin alike."
+            f"Not a fair start: {short(warm)} found {most:,} tokens in the provider's cache, {short(cold)} {least:,}; "
+            "who comes first pays for what all share. With --warm all begin alike."
         )
     if any(arm.dollars is None for arm in found):
         told.append("No price is known for the model; add one under app.prices in ra.yaml.")

@@ -113,9 +113,9 @@ def _show(plan: Plan, found: list[live.Arm], notes: list[str], heading: str) -> 
         table(console, live_render.heads(found), live_render.cells(found))
         if plan.turns > 1:
             table(console, live_render.turn_heads(found), live_render.turn_cells(found, plan.turns))
-    for line in live_render.previews(found):
-        console.print(line, soft_wrap=True)
     for line in notes:
+        console.print(line, style="yellow", soft_wrap=True)
+    for line in live_render.previews(found):
         console.print(line, style="dim", soft_wrap=True)
 
 

@@ -132,7 +132,10 @@ def _more(ours: Number | None, theirs: Number | None, write: Callable[[Number], 
         return ""
     more = Decimal(str(theirs)) - Decimal(str(ours))
     shown = f"{'-' if more < 0 else '+'}{write(abs(more))}"
-    return f"{shown} ({float(more) / float(ours):+.0%})" if ours else shown
+    if not ours:
+        return shown
+    share = float(more) / float(ours)
+    return f"{shown} ({share:+.1%})" if abs(share) < 0.1 else f"{shown} ({share:+.0%})"
 
 
 def turn_heads(found: Sequence[Arm]) -> list[str]:
