@@ -31,12 +31,11 @@ def repl(app: App, args: argparse.Namespace, streams: Streams) -> int:
 
 def _terminal(app: App, args: argparse.Namespace, streams: Streams, completions: "Completions") -> "Terminal":
     """A plain one where the cursor cannot move, and where its user wants it to stay."""
-    history = app.resolved.data_dir / "history"
     term = app.env.get("TERM", "")
     if args.plain or (term in DUMB and sys.platform != "win32"):
         from ra.cli.repl.plain import Plain
 
-        return Plain(history=history, complete=completions.words)
+        return Plain(complete=completions.words)
     from ra.cli.repl.live import Live
 
-    return Live(term=term, colour=streams.colour, history=history, completer=completions)
+    return Live(term=term, colour=streams.colour, history=app.resolved.data_dir / "history", completer=completions)

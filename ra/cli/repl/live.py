@@ -33,7 +33,7 @@ from prompt_toolkit.widgets import SearchToolbar
 
 from ra.cli.repl.history import PrivateHistory
 from ra.cli.repl.keys import Clock, bindings
-from ra.cli.repl.pastes import Pastes
+from ra.cli.repl.pastes import Pastes, clean
 from ra.cli.repl.question import Question
 from ra.cli.repl.screen import at_once as in_one_write
 from ra.cli.repl.screen import keyboard, screen
@@ -177,6 +177,7 @@ class Live:
     # --- what the keys do ---
 
     def take_in(self, text: str) -> None:
+        text = clean(text)
         if not self._at_once(text):
             self._typed.append(text)
             self._news.set()

@@ -5,9 +5,7 @@ import contextlib
 import shutil
 import signal
 import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from types import FrameType
 
 from ra.cli.ask import forget_typed_ahead
@@ -23,12 +21,10 @@ class Plain:
     plain = True
     waiting: tuple[str, ...] = ()
 
-    def __init__(self, *, history: Path, complete: Callable[[str], list[str]]) -> None:
-        self._history = history
+    def __init__(self, *, complete: Callable[[str], list[str]]) -> None:
         self._complete = complete
         self._stop: Callable[[], None] = lambda: None
         self._closed = False
-        self._typed: deque[str] = deque()
 
     @property
     def width(self) -> int:
@@ -38,7 +34,7 @@ class Plain:
         self._stop = stop
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
         with contextlib.suppress(ImportError, OSError):
-            _edit_with_readline(self._history, self._complete)
+            _edit_with_readline(self._complete)
 
     async def close(self) -> None:
         self._closed = True
@@ -106,7 +102,7 @@ def _on_interrupt(handler: Callable[[int, FrameType | None], object]) -> Iterato
         signal.signal(signal.SIGINT, before)
 
 
-def _edit_with_readline(history: Path, complete: Callable[[str], list[str]]) -> None:
+def _edit_with_readline(complete: Callable[[str], list[str]]) -> None:
     """History of this run and completion by Tab, where the platform has readline."""
     import readline
 

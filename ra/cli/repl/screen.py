@@ -87,13 +87,34 @@ def keyboard() -> Input:
     from prompt_toolkit.input.vt100 import Vt100Input  # not there on Windows
 
     class Keyboard(Vt100Input):
+        """Reads in large pieces. Lines that were typed before we were there came with \\n for Enter; they are sent."""
+
+        _ahead = 0
+
         def __init__(self, stdin: TextIO) -> None:
             super().__init__(stdin)
             self.vt100_parser = _Parser(lambda key: self._buffer.append(key))
 
+        def raw_mode(self) -> AbstractContextManager[None]:
+            self._ahead = _waiting(self.fileno())
+            return super().raw_mode()
+
         def read_keys(self) -> list[KeyPress]:
-            self.vt100_parser.feed(self.stdin_reader.read(AT_ONCE))
+            data = self.stdin_reader.read(AT_ONCE)
+            typed_ahead, self._ahead = data[: self._ahead], max(0, self._ahead - len(data))
+            self.vt100_parser.feed(typed_ahead.replace("\n", "\r") + data[len(typed_ahead) :])
             keys, self._buffer = self._buffer, []
             return keys
 
     return Keyboard(sys.stdin)
+
+
+def _waiting(descriptor: int) -> int:
+    """Bytes that can be read at once: of a terminal that is not raw, whole lines."""
+    import fcntl
+    import termios
+
+    try:
+        return int.from_bytes(fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4)), sys.byteorder)
+    except OSError:
+        return 0

@@ -87,9 +87,9 @@ class Status:
         used = self.usage.total_input + self.usage.output
         if not self.window:
             return _dim(f"{used:,} tokens") if used else []
-        cached = min(BAR, round(self.usage.cache_read / self.window * BAR))
-        filled = min(BAR, round(used / self.window * BAR) or (1 if used else 0))
-        new = max(0, filled - cached)
+        filled = min(BAR, max(round(used / self.window * BAR), int(used > 0)))
+        cached = round(filled * self.usage.cache_read / used) if used else 0
+        new = filled - cached
         share = f" {used / self.window:.0%} of {_short(self.window)}"
         bars = [("class:cached", "█" * cached), ("class:new", "▓" * new), ("class:dim", "░" * (BAR - cached - new))]
         return [*bars, ("class:dim", share)]

@@ -149,7 +149,7 @@ class Telling:
         return [head, *change(call, self._paper)]
 
     def _end(self, end: RunEnded) -> None:
-        self.busy = ""
+        self.busy, self._running = "", {}
         if end.outcome == "empty":
             self.note("the model gave an empty answer", "yellow")
         elif end.outcome == "refused":

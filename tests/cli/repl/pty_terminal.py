@@ -56,6 +56,10 @@ class PtyTerminal:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        self.hang_up()
+
+    def hang_up(self) -> None:
+        """The window is closed."""
         os.close(self._master)
 
     # --- hands ---

@@ -10,6 +10,7 @@ from ra.providers.script import Call, Step
 from tests.cli.conftest import Shell
 from tests.cli.repl.conftest import Model, Start
 from tests.cli.repl.pty_terminal import PtyTerminal
+from tests.pages import ROOT
 
 SPEC = (
     "help context compact recall pin entries forget drop undo model thinking strategy cost sessions resume fork clear "
@@ -20,6 +21,11 @@ SPEC = (
 def test_every_command_of_the_specification_is_in_the_table_with_help() -> None:
     assert [command.name for command in TABLE] == SPEC.split()
     assert all(command.help for command in TABLE)
+
+
+def test_every_command_is_documented() -> None:
+    page = (ROOT / "docs/repl.md").read_text()
+    assert [command.usage for command in TABLE if f"`{command.usage}`" not in page.replace("\\|", "|")] == []
 
 
 def test_help_shows_every_command(start: Start) -> None:

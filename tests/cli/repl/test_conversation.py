@@ -85,6 +85,16 @@ def test_sigterm_leaves_with_143(start: Start, model: Model) -> None:
     assert terminal.wait_exit() == 143
 
 
+def test_a_terminal_that_goes_away_ends_the_process_and_keeps_the_session(shell: Shell, model: Model) -> None:
+    model.answer = slow
+    terminal = PtyTerminal([RA], env=shell.env, cwd=shell.project)
+    terminal.enter("count")
+    terminal.wait("word20")
+    terminal.hang_up()
+    assert terminal.process.wait(10) is not None
+    assert b"count" in shell.ra("recall", "#1").stdout
+
+
 def test_ctrl_z_suspends_and_fg_goes_on(shell: Shell, model: Model) -> None:
     argv = ["bash", "--norc", "--noprofile", "-i"]
     with PtyTerminal(argv, env=shell.env | {"PS1": "shell> "}, cwd=shell.project) as terminal:

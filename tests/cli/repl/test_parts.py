@@ -25,30 +25,11 @@ from ra.costs.promptcache import CacheRules
 
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
 
-BLOCKS = [
-    "# t\n",
-    "**b** ",
-    "`c`",
-    "\n",
-    "\n\n",
-    "- i\n",
-    "1. n\n",
-    "> q\n",
-    "```py\n",
-    "```\n",
-    "~~~\n",
-    "    z\n",
-    "***\n",
-    "[l](u)",
-    "<b>",
-    "\\",
-    "_",
-    "漢字",
-    "x",
-    " y ",
-]
+BLOCKS = ["# t\n", "**b** ", "`c`", "\n", "\n\n", "- i\n", "1. n\n", "> q\n", "```py\n", "```\n", "~~~\n", "    z\n"]
+INLINES = ["***\n", "[l](u)", "<b>", "\\", "_", "漢字", "x", " y ", "\x1b[31m", "\r\n", "\u202e"]
+TABLES = ["| a | b |\n", "|-|-|\n"]
 
-pieces = st.lists(st.sampled_from([*BLOCKS, "| a | b |\n", "|-|-|\n", "\x1b[31m", "\r\n", "\u202e"]), max_size=30)
+pieces = st.lists(st.sampled_from([*BLOCKS, *INLINES, *TABLES]), max_size=30)
 
 
 def rendered(text: str, cuts: list[int], *, width: int = 40) -> str:

@@ -84,6 +84,21 @@ def test_for_this_session_is_not_asked_again(start: Start, model: Model, shell: 
     assert (shell.project / "CLAUDE.md").exists()
 
 
+def test_for_this_project_is_not_asked_again_in_a_later_process(start: Start, model: Model, shell: Shell) -> None:
+    model.answer = writing()
+    terminal = start(columns=110)
+    terminal.enter("write it")
+    terminal.wait(QUESTION)
+    terminal.look(0.3)
+    terminal.type("p")
+    terminal.wait("Finished.")
+    (shell.project / "CLAUDE.md").unlink()
+    again = start(columns=110)
+    again.enter("write it")
+    again.wait("Finished.")
+    assert (shell.project / "CLAUDE.md").exists()
+
+
 def test_edit_changes_what_runs(start: Start, model: Model, shell: Shell) -> None:
     model.answer = writing()
     terminal = start(columns=110)

@@ -5,8 +5,9 @@ import time
 import pytest
 
 from ra.providers.script import Step
-from tests.cli.conftest import Shell
+from tests.cli.conftest import RA, Shell
 from tests.cli.repl.conftest import Model, Start
+from tests.cli.repl.pty_terminal import PtyTerminal
 
 ALT_ENTER, CTRL_J, TAB, UP, BACKSPACE = "\x1b\r", "\n", "\t", "\x1b[A", "\x7f"
 
@@ -20,6 +21,13 @@ def test_a_prompt_may_have_several_lines(start: Start, model: Model, break_line:
     terminal.enter("two")
     terminal.wait("Hello, world.")
     assert model.said().startswith("one\ntwo\n")
+
+
+def test_what_was_typed_before_the_start_is_sent(shell: Shell, model: Model) -> None:
+    with PtyTerminal([RA], env=shell.env, cwd=shell.project) as terminal:
+        terminal.enter("early bird")
+        terminal.wait("Hello, world.")
+        assert model.said().startswith("early bird\n")
 
 
 def test_a_paste_is_shown_folded_and_sent_whole(start: Start, model: Model) -> None:

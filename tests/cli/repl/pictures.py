@@ -1,0 +1,146 @@
+"""`python -m tests.cli.repl.pictures`: the screenshots of docs/repl.md, taken of the real program."""
+
+import re
+import sys
+import tempfile
+from collections.abc import Callable
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from rich._export_format import CONSOLE_SVG_FORMAT
+from rich.console import Console
+from rich.style import Style
+from rich.text import Text
+
+from ra.providers.script import Call, Step
+from ra.testing.server import LoopbackServer
+from tests.cli.conftest import RA, Shell
+from tests.cli.repl.pty_terminal import PtyTerminal
+from tests.pages import ROOT
+
+COLUMNS, ROWS = 92, 26
+START = [RA, "--set", "agent.compaction.contextWindow=20000"]
+
+# No fonts from the network: a picture must not tell anybody that it was looked at.
+FORMAT = re.sub(r"@font-face \{\{.*?\}\}\n|<!--.*?-->", "", CONSOLE_SVG_FORMAT, flags=re.DOTALL)
+
+SOURCE = "def greet(name):\n    return 'Hello ' + name\n" + "".join(
+    f"\n\ndef step_{n}(value):\n    return value * {n} + {n * 7}\n" for n in range(60)
+)
+
+ANSWER = """\
+`greet` joins strings by hand; an **f-string** reads better:
+
+```python
+def greet(name: str) -> str:
+    return f"Hello {name}"
+```
+
+- the parameter has a type now
+- the tests still pass
+"""
+
+
+def model(body: dict[str, Any]) -> Step:
+    """Reads, edits, answers; later asks for something that needs a word."""
+    blocks = [block for message in body["messages"] for block in message["content"]]
+    results = sum(block["type"] == "tool_result" for block in blocks)
+    prompts = [block["text"] for block in blocks if block["type"] == "text"]
+    if any("publish" in prompt for prompt in prompts):
+        return Step(calls=(Call("Write", {"path": "AGENTS.md", "content": "Run the tests.\n"}),))
+    if results == 0:
+        return Step(thinking="Look first.", calls=(Call("Read", {"path": "hello.py"}),))
+    if results == 1:
+        edit = {"path": "hello.py", "old_string": "'Hello ' + name", "new_string": 'f"Hello {name}"'}
+        return Step(calls=(Call("Edit", edit),))
+    return Step(text=ANSWER)
+
+
+class Cache:
+    """What the request before held is read, the rest is written."""
+
+    def __init__(self) -> None:
+        self._held = 0
+
+    def __call__(self, body: dict[str, Any]) -> tuple[int, int]:
+        size = len(str(body)) // 4
+        held, self._held = self._held, size - 200
+        return held, size - 200 - held
+
+
+def talk(terminal: PtyTerminal) -> None:
+    terminal.enter("improve @hello.py")
+    terminal.wait("the tests still pass")
+
+
+def context(terminal: PtyTerminal) -> None:
+    terminal.enter("/context")
+    terminal.wait("next input about")
+
+
+def permission(terminal: PtyTerminal) -> None:
+    terminal.enter("write down how to publish")
+    terminal.wait("Run it?")
+
+
+def resume(terminal: PtyTerminal) -> None:
+    terminal.look(0.3)
+    terminal.type("n\x03")
+    terminal.wait("kept")
+    terminal.enter("/clear")
+    terminal.enter("/resume")
+    terminal.wait("number or id")
+
+
+SCENES: dict[str, Callable[[PtyTerminal], None]] = {
+    "repl": talk,
+    "repl-context": context,
+    "repl-permission": permission,
+    "repl-resume": resume,
+}
+
+
+def svg(terminal: PtyTerminal, title: str) -> str:
+    """The screen as it is, without the empty rows at its end."""
+    rows = [_row(terminal, number) for number in range(ROWS)]
+    while rows and not rows[-1].plain.strip():
+        rows.pop()
+    console = Console(record=True, width=COLUMNS, file=open("/dev/null", "w"), force_terminal=True)  # noqa: SIM115, PTH123
+    for row in rows:
+        console.print(row, no_wrap=True, crop=False)
+    return console.export_svg(title=title, code_format=FORMAT, unique_id=title)
+
+
+def _row(terminal: PtyTerminal, number: int) -> Text:
+    row = terminal.screen.buffer[number]
+    runs = groupby(range(COLUMNS), key=lambda column: _style(row[column]))
+    return Text.assemble(*(("".join(row[column].data for column in columns), style) for style, columns in runs))
+
+
+def _style(char: Any) -> Style:
+    colour = None if char.fg == "default" else char.fg.replace("brown", "yellow").replace("bright", "bright_")
+    if colour and re.fullmatch(r"[0-9a-f]{6}", colour):
+        colour = f"#{colour}"
+    return Style(color=colour, bold=char.bold, italic=char.italics, underline=char.underscore)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as folder, LoopbackServer("anthropic", model, cache=Cache()) as server:
+        shell = Shell(Path(folder))
+        shell.serve(server)
+        (shell.project / "hello.py").write_text(SOURCE)
+        with PtyTerminal(START, env=shell.env, cwd=shell.project, columns=COLUMNS, rows=ROWS) as terminal:
+            terminal.wait("/help")
+            for name, play in SCENES.items():
+                play(terminal)
+                terminal.look(0.3)
+                target = ROOT / "docs" / "img" / f"{name}.svg"
+                target.write_text(svg(terminal, name).replace(folder, "~"))
+                if "-v" in sys.argv:
+                    print(terminal.text)
+                print(f"wrote {target.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
