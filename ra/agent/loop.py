@@ -117,6 +117,7 @@ class Loop:
                 usage=spent.usage - before.usage,
                 dollars=spent.dollars - before.dollars,
                 seconds=self.clock() - started,
+                expected=(self.turn.engine.measure(exact=True) or 0) if self.limits.tokens else 0,
             )
             reply = await self.turn.take()
             if not reply.message.calls:
