@@ -13,6 +13,7 @@ from ra.cli.output import Streams
 from ra.cli.safe import visible
 from ra.core.asking import Answer, Asker, Question
 from ra.core.messages import ToolCall
+from ra.core.text import clean
 
 Verdict = Literal["once", "session", "project", "no"]
 
@@ -75,7 +76,7 @@ def editable(call: ToolCall) -> str:
 
 def edited(call: ToolCall, text: str) -> ToolCall | None:
     """The call with that text in its place; None when it is no JSON object where one is needed."""
-    text = text.encode("utf-8", "replace").decode()
+    text = clean(text)
     key = _EDITED.get(call.name, "")
     if isinstance(call.args.get(key), str):
         return msgspec.structs.replace(call, args={**call.args, key: text})

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from ra.context.settings import PATTERNS
 from ra.core.model import Section
+from ra.core.text import shown
 from ra.core.value import Value
 
 MAX_BYTES = 32 * 1024
@@ -90,7 +91,7 @@ def _gather(
     for folder in folders:
         for pattern in patterns:
             for path in _matches(folder, pattern, notes):
-                name = _shown(os.path.relpath(path, root))
+                name = shown(os.path.relpath(path, root))
                 if name in names:
                     continue
                 names.add(name)
@@ -120,7 +121,7 @@ def _read(path: Path, name: str, root: Path, uid: int, notes: list[str]) -> Sect
     """One file as a section; None, and a note, when it must not or cannot be one."""
     real = os.path.realpath(path)  # not Path.resolve, which raises on a loop of links
     if not Path(real).is_relative_to(root):
-        notes.append(f"{name}: leads out of the project to {_shown(real)}, not read")
+        notes.append(f"{name}: leads out of the project to {shown(real)}, not read")
         return None
     try:
         data, size = _bytes(real, uid)
@@ -170,9 +171,3 @@ _HEADING = "Instructions from {}:\n\n"
 def _body(section: Section) -> str:
     """What the file says, without our heading: the same text under another name is the same text."""
     return section.content.removeprefix(_HEADING.format(section.name))
-
-
-def _shown(name: str) -> str:
-    """A file's name on one line, in valid Unicode."""
-    clean = name.encode("utf-8", "replace").decode()
-    return clean if clean.isprintable() else repr(clean)[1:-1]

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from ra.context.view import View
 from ra.core.errors import UsageError
 from ra.core.facts import Entry, EntryRemoved, EntrySet
+from ra.core.text import clean
 
 LONGEST_ID = 200
 
@@ -13,12 +14,12 @@ def insert(
     view: View, id: str, content: str, *, name: str = "", attrs: Mapping[str, str] | None = None
 ) -> tuple[EntrySet, ...]:
     """Set an entry, replacing the one with this id. Nothing is recorded when it already says exactly that."""
-    id, content, name = _clean(id).strip(), _clean(content), _clean(name)
+    id, content, name = clean(id).strip(), clean(content), clean(name)
     if not id or len(id) > LONGEST_ID:
         raise UsageError(f"An entry needs an id of 1 to {LONGEST_ID} characters, not {id[:40]!r} ({len(id)}).")
     if not content.strip():
         raise UsageError(f"Entry {id!r} has no content; to take it away, remove it.")
-    new = EntrySet(id, content, name, {_clean(key): _clean(value) for key, value in (attrs or {}).items()})
+    new = EntrySet(id, content, name, {clean(key): clean(value) for key, value in (attrs or {}).items()})
     old = view.entries.get(id)
     if old and (old.content, old.name, old.attrs) == (new.content, new.name, new.attrs):
         return ()
@@ -37,8 +38,3 @@ def get(view: View, id: str) -> Entry | None:
 def all_of(view: View) -> tuple[Entry, ...]:
     """Live entries in the order in which they came."""
     return tuple(sorted(view.entries.values(), key=lambda entry: entry.inserted_at))
-
-
-def _clean(text: str) -> str:
-    """Text that can be stored: a lone surrogate cannot."""
-    return text.encode("utf-8", "replace").decode()

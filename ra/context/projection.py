@@ -21,6 +21,7 @@ from ra.core.messages import (
     say,
 )
 from ra.core.model import Section
+from ra.core.text import quoted
 from ra.core.value import encode
 
 SHOWN = 10_000  # tokens of one tool result that the model sees
@@ -54,7 +55,7 @@ def notice(section: Section) -> Message:
 def entry(live: Entry) -> str:
     """An entry in its frame. Whatever its text holds, it cannot end the frame or open another."""
     attributes = {"id": live.id, "name": live.name, **{f"data-{key}": live.attrs[key] for key in sorted(live.attrs)}}
-    written = "".join(f' {_attribute(key)}="{_quoted(value)}"' for key, value in attributes.items() if value)
+    written = "".join(f' {_attribute(key)}="{quoted(value)}"' for key, value in attributes.items() if value)
     return f"<entry{written}>\n{_ENTRY_TAG.sub('&lt;', live.content)}\n</entry>"
 
 
@@ -197,9 +198,3 @@ def _most(part: Content, estimator: Estimator) -> int:
 
 def _attribute(key: str) -> str:
     return re.sub(r"[^\w.-]", "_", key)
-
-
-def _quoted(value: str) -> str:
-    """Text for the inside of an attribute: one line, without what could end it."""
-    escaped = value.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;").replace('"', "&quot;")
-    return " ".join(escaped.splitlines())

@@ -11,6 +11,7 @@ from ra.context.tokens import Estimator
 from ra.context.trim import ByGroup, ByText, Trim, Trimmed
 from ra.core.errors import UsageError
 from ra.core.messages import Message, Role, Text, ToolResult, say
+from ra.core.text import clean
 from ra.core.value import Value
 
 TrimBehavior = Literal["char", "message"]
@@ -136,7 +137,7 @@ class Slots:
             case str():
                 if self._prompt is not None and content == self._prompt.text and role in (None, self._prompt.role):
                     return (self._prompt,)
-                return (_spoken(role or "user", content.encode("utf-8", "replace").decode(), name),)
+                return (_spoken(role or "user", clean(content), name),)
             case Message():
                 messages: tuple[Message, ...] = (content,)
             case list() | tuple() if all(isinstance(item, Message) for item in content):

@@ -17,6 +17,7 @@ from ra.context.trim import ByGroup, ByText, Trimmed, groups
 from ra.core.errors import ConfigError, UsageError, UserError
 from ra.core.messages import Message, Role, say
 from ra.core.model import TIERS, Section, Tier
+from ra.core.text import clean
 from ra.core.value import Value
 
 Content = str | Sequence[Message | TimestampedMessage]
@@ -239,7 +240,7 @@ async def _load(name: str, source: Source, estimator: Estimator) -> Loaded:
         content = f"[The source {name} could not be read.]"
         warning = f"Source {name!r} could not be read: {type(error).__name__}: {error}"
     if isinstance(content, str):
-        text = content.encode("utf-8", "replace").decode()
+        text = clean(content)
         role: Role = source.role or "system"
         messages: tuple[Message, ...] = (say(role, text, name=name),) if text else ()
         by_text = ByText(messages, estimator, where=_ENDS[source.trim])

@@ -10,6 +10,7 @@ from typing import Generic, Literal, TypeVar, assert_never
 from ra.context.ranks import encoder
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import Request, Section, ToolSpec
+from ra.core.text import clean
 from ra.core.value import encode
 
 MESSAGE = 4  # role and separators, in the chat formats that we know
@@ -116,7 +117,7 @@ class Estimator:
         """
         if self._fits(text, keep):
             return text
-        text = text.encode("utf-8", "replace").decode()
+        text = clean(text)
         room = keep - encoder.count(marker)
         while room > 0:
             head = {"head": room, "tail": 0, "both": (room + 1) // 2}[where]

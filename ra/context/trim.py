@@ -10,6 +10,7 @@ import msgspec
 from ra.context.fit import Part, allot
 from ra.context.tokens import Estimator, Where
 from ra.core.messages import Block, Content, Document, Image, Message, Text, Thinking, ToolCall, ToolResult, say
+from ra.core.text import reference
 from ra.core.value import Value, encode
 
 TERSE = 48  # tokens: with less room the marker is one character, and the reference stands in the report alone
@@ -40,13 +41,6 @@ class Trim(Protocol):
     def take(self, limit: int) -> Trimmed:
         """What is left within the limit."""
         ...
-
-
-def reference(text: str) -> str:
-    """The name of a text that is kept outside the log: the same text has the same name."""
-    from hashlib import sha256  # loads OpenSSL, which most runs do not need
-
-    return "~" + sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def groups(messages: Sequence[Message]) -> list[tuple[Message, ...]]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ra.core.text import clean
 from ra.core.value import Value
 
 MAX_FILES = 5_000
@@ -142,7 +143,7 @@ def _terms(text: str) -> list[str]:
 
 def _name(path: Path, root: Path) -> str:
     shown = path.relative_to(root) if path.is_relative_to(root) else path
-    return str(shown).encode("utf-8", "replace").decode()
+    return clean(str(shown))
 
 
 def _shown(text: str) -> str:

@@ -7,6 +7,7 @@ import msgspec
 
 from ra.core.messages import Content, Document, Image, Message, Text, ToolResult
 from ra.core.model import Effort, Reply, Request, Section, Stop, ToolSpec, Usage
+from ra.core.text import clean
 from ra.core.value import Value
 
 
@@ -184,16 +185,12 @@ def convert(value: Any, kind: Any) -> Any:
         raise TypeError(str(error)) from error
 
 
-def _clean(text: str) -> str:
-    return text.encode("utf-8", "replace").decode()  # a lone surrogate could not be stored
-
-
 def as_message(value: object) -> Message:
     """A message from a message, from `{role, content}` with text, or from the JSON that scripts read."""
     if isinstance(value, Mapping):
         content = value.get("content")
         if isinstance(content, str) and "blocks" not in value:
-            value = {"role": value.get("role"), "blocks": [{"type": "text", "text": _clean(content)}]}
+            value = {"role": value.get("role"), "blocks": [{"type": "text", "text": clean(content)}]}
         value = convert(value, Message)
     if not isinstance(value, Message):
         raise TypeError(f"a message is a Message or {{'role': …, 'content': …}}, not {type(value).__name__}")
@@ -223,7 +220,7 @@ def as_blocks(values: Iterable[Content]) -> tuple[Content, ...]:
     for block in blocks:
         if not isinstance(block, Text | Image | Document):
             raise TypeError(f"content is text, or Text, Image and Document blocks, not {type(block).__name__}")
-    return tuple(Text(_clean(block.text)) if isinstance(block, Text) else block for block in blocks)
+    return tuple(Text(clean(block.text)) if isinstance(block, Text) else block for block in blocks)
 
 
 def with_text(blocks: Sequence[Any], text: str) -> tuple[Any, ...]:
@@ -232,4 +229,4 @@ def with_text(blocks: Sequence[Any], text: str) -> tuple[Any, ...]:
         raise TypeError(f"text is a str, not {type(text).__name__}")
     first = next((i for i, block in enumerate(blocks) if isinstance(block, Text)), len(blocks))
     rest = [block for block in blocks[first:] if not isinstance(block, Text)]
-    return (*blocks[:first], Text(_clean(text)), *rest)
+    return (*blocks[:first], Text(clean(text)), *rest)

@@ -7,8 +7,9 @@ from typing import Any
 
 from ra.core.errors import HookFailed, UserError
 from ra.core.messages import Text
+from ra.core.text import clean, shown
 from ra.resolvers.files import MAX_BYTES
-from ra.resolvers.label import label, shown
+from ra.resolvers.label import label
 from ra.resolvers.resolver import Place, Resolved
 
 TIMEOUT_S = 30.0
@@ -51,7 +52,7 @@ class Custom:
         if not isinstance(answer, str):
             kind = type(answer).__name__
             return Resolved(warnings=(f"{shown(ref)}: not resolved: {self.file} gave {kind}, not text or None.",))
-        text = answer.encode("utf-8", "replace").decode()
+        text = clean(answer)
         warnings: tuple[str, ...] = ()
         if len(text) > MAX_BYTES:
             text = f"{text[:MAX_BYTES]}\n[… the first {MAX_BYTES} of {len(text)} characters]"

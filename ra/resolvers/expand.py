@@ -9,10 +9,10 @@ from typing import Any
 
 from ra.core.errors import UserError
 from ra.core.messages import Content
+from ra.core.text import shown
 from ra.core.value import Value
 from ra.resolvers import reading
 from ra.resolvers.files import Files, blocks
-from ra.resolvers.label import shown
 from ra.resolvers.resolver import AskOutside, Place, Resolver
 from ra.resolvers.urls import Urls
 

@@ -11,8 +11,9 @@ from itertools import islice
 from pathlib import Path
 
 from ra.core.messages import Content, Document, Image, Text
+from ra.core.text import clean, shown
 from ra.resolvers import globs, reading
-from ra.resolvers.label import label, shown
+from ra.resolvers.label import label
 from ra.resolvers.reading import Loaded, Unreadable
 from ra.resolvers.resolver import Place, Resolved
 
@@ -206,7 +207,7 @@ def blocks(name: str, loaded: Loaded, lines: tuple[int, int | None] | None = Non
             return (Text(label("file", f"[{media}, next block]", path=name)), loaded.content)
         case str() as text:
             marker = f"\n[… {loaded.left_out}]" if loaded.left_out else ""
-            return (Text(label("file", text.encode("utf-8", "replace").decode() + marker, path=name, **extra)),)
+            return (Text(label("file", clean(text) + marker, path=name, **extra)),)
 
 
 def _attach_many(ref: str, found: globs.Found, place: Place) -> Resolved:

@@ -3,6 +3,10 @@
 import hashlib
 import re
 
+from ra.core.text import quoted, shown
+
+__all__ = ["label", "shown"]
+
 
 def label(tag: str, content: str, **attributes: str) -> str:
     """`<tag name="value">content</tag>`, the content word for word.
@@ -14,18 +18,5 @@ def label(tag: str, content: str, **attributes: str) -> str:
     while re.search(rf"</\s*{re.escape(name)}", content, re.IGNORECASE):
         digest = hashlib.sha256(f"{salt}{content}".encode("utf-8", "replace")).hexdigest()
         name, salt = f"{tag}-{digest[:8]}", salt + 1
-    opening = " ".join([name, *(f'{key}="{quote(value)}"' for key, value in attributes.items())])
+    opening = " ".join([name, *(f'{key}="{quoted(value)}"' for key, value in attributes.items())])
     return f"<{opening}>\n{content}{'' if content.endswith(chr(10)) else chr(10)}</{name}>"
-
-
-def quote(value: str) -> str:
-    """A value for between double quotes, on one line and in valid Unicode, whatever a file is called."""
-    value = value.encode("utf-8", "replace").decode()
-    value = value.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
-    return "".join(char if char.isprintable() else f"&#{ord(char)};" for char in value)
-
-
-def shown(name: str) -> str:
-    """A file's name on one line of a message to the user."""
-    clean = name.encode("utf-8", "replace").decode()
-    return clean if clean.isprintable() else repr(clean)[1:-1]

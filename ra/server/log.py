@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, Literal, TextIO
 
 from ra.agent.observe import LEVELS, Level, Line, as_json, as_text
+from ra.core.text import clean
 
 Format = Literal["text", "json"]
 
@@ -32,7 +33,7 @@ class Log:
         if LEVELS.index(line.level) < self._least:
             return
         try:
-            self._stream.write(self._write(line, self._clock()).encode("utf-8", "replace").decode() + "\n")
+            self._stream.write(clean(self._write(line, self._clock())) + "\n")
             self._stream.flush()
         except (OSError, ValueError):
             self._least = len(LEVELS)  # the reader is gone, and there is nowhere left to say so

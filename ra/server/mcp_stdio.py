@@ -14,6 +14,7 @@ from ra.app import App
 from ra.context.recall import recall as read_back
 from ra.core.errors import RaError
 from ra.core.events import RunEnded, ToolStarted
+from ra.core.text import clean
 
 _READS = ToolAnnotations(read_only_hint=True)
 
@@ -118,8 +119,7 @@ def serve(app: App) -> None:
 
 
 def _told(*texts: str, **facts: Any) -> CallToolResult:
-    clean = [text.encode("utf-8", "replace").decode() for text in texts]
-    return CallToolResult(content=[TextContent(text=text) for text in clean], structured_content=facts or None)
+    return CallToolResult(content=[TextContent(text=clean(text)) for text in texts], structured_content=facts or None)
 
 
 def _failed(text: str, **facts: Any) -> CallToolResult:

@@ -1,4 +1,4 @@
-"""How does a fact become bytes and back, and what is kept text called?"""
+"""How does a fact become bytes and back?"""
 
 import sys
 from collections.abc import Callable
@@ -44,10 +44,3 @@ def _however_deep(convert: Callable[[Any], T], value: Any) -> T:
             return convert(value)
         finally:
             sys.setrecursionlimit(limit)
-
-
-def reference(text: str) -> str:
-    """Text is named by its content: `~` and twelve hex digits."""
-    from hashlib import sha256  # loads OpenSSL, which most runs do not need
-
-    return "~" + sha256(text.encode()).hexdigest()[:12]

@@ -7,6 +7,7 @@ from decimal import Decimal
 from ra.core.facts import Configured, Edited, Entry, EntryRemoved, EntrySet, Fact, Rotated, Said, Spent, TimelineEvent
 from ra.core.messages import Message, ToolCall, ToolResult, result
 from ra.core.model import Usage
+from ra.core.text import one_line
 from ra.core.value import Value
 
 INTERRUPTED = "interrupted; it may or may not have run"
@@ -136,8 +137,7 @@ def title(events: Iterable[TimelineEvent]) -> str:
     for event in events:
         match event.fact:
             case Said(message) if _is_prompt(message) and message.text.strip():
-                line = " ".join(message.text.strip().splitlines()[0].split())
-                return line if len(line) <= TITLE else line[: TITLE - 1].rstrip() + "…"
+                return one_line(message.text.strip().splitlines()[0], TITLE)
             case _:
                 pass
     return ""

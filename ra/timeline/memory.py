@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from ra.core.facts import Fact, TimelineEvent
 from ra.core.ports import Hit
-from ra.timeline.codec import reference
+from ra.core.text import reference
 from ra.timeline.search import scan
 
 

@@ -4,9 +4,10 @@ import sqlite3
 from collections.abc import Iterable, Iterator
 
 from ra.core.facts import TimelineEvent
+from ra.core.text import reference
 from ra.core.value import Value
 from ra.timeline import index
-from ra.timeline.codec import encoded, event_of, reference, tag
+from ra.timeline.codec import encoded, event_of, tag
 from ra.timeline.schema import at_of, key_of
 
 LAST = "(SELECT key FROM events WHERE key BETWEEN s.key << 32 AND s.key << 32 | 4294967295 ORDER BY key DESC LIMIT 1)"

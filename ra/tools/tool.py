@@ -8,6 +8,7 @@ import msgspec
 from ra.core.facts import Fact
 from ra.core.messages import Content, Text
 from ra.core.model import ToolSpec
+from ra.core.text import clean
 from ra.core.value import JsonObject, Value
 from ra.tools.schema import schema_of
 
@@ -65,7 +66,7 @@ def declare(
 
 def text_output(text: str, *, is_error: bool = False, facts: tuple[Fact, ...] = ()) -> Output:
     """Text for the model. Only what JSON cannot carry (lone surrogates) is replaced."""
-    return Output((Text(text.encode("utf-8", "replace").decode()),), is_error, facts)
+    return Output((Text(clean(text)),), is_error, facts)
 
 
 def read_args(tool: Tool, args: JsonObject) -> tuple[Any, str]:

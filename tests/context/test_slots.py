@@ -6,9 +6,9 @@ from hypothesis import strategies as st
 
 from ra.context.slots import Rendered, Slots
 from ra.context.tokens import Estimator
-from ra.context.trim import reference
 from ra.core.errors import UsageError
 from ra.core.messages import Message, Text, ToolCall, ToolResult, result, say
+from ra.core.text import reference
 
 estimator = Estimator()
 TEN = "one two three four five six"  # a message of ten tokens

@@ -13,10 +13,11 @@ from ra.context.settings import ContextSettings, SourceSettings
 from ra.context.sources import Composition, Source, check, compose, from_settings
 from ra.context.timed import TimestampedMessage
 from ra.context.tokens import Estimator
-from ra.context.trim import reference, transcript
+from ra.context.trim import transcript
 from ra.core.errors import ConfigError, UsageError
 from ra.core.messages import Message, Text, ToolCall, ToolResult, result, say
 from ra.core.model import Section
+from ra.core.text import reference
 
 estimator = Estimator()
 LONG = " ".join(f"word{n}" for n in range(500))

@@ -5,8 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.context.tokens import Estimator
-from ra.context.trim import ByGroup, ByText, Trim, Trimmed, groups, reference, shorten, transcript
+from ra.context.trim import ByGroup, ByText, Trim, Trimmed, groups, shorten, transcript
 from ra.core.messages import Image, Message, Text, Thinking, ToolCall, ToolResult, result, say
+from ra.core.text import reference
 
 estimator = Estimator()
 

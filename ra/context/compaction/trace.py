@@ -14,6 +14,7 @@ from ra.context.compaction.names import identifiers, strings
 from ra.context.projection import text_of
 from ra.context.units import Unit
 from ra.core.messages import ToolCall, ToolResult
+from ra.core.text import one_line
 
 LINE = 160  # characters of one line of an index
 SCANNED = 200_000  # characters of one message that are searched for names
@@ -103,9 +104,8 @@ def command(call: ToolCall) -> str:
 
 
 def line(text: str, length: int = LINE) -> str:
-    """Text as one line of bounded length."""
-    flat = " ".join(text[: 4 * length].split())
-    return flat if len(flat) <= length else flat[: length - 1] + "…"
+    """Text as one line of an index."""
+    return one_line(text, length)
 
 
 def _call_notes(call: ToolCall, answer: str, at: int, *, failed: bool) -> Iterator[Note]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from ra.core import text
 from ra.core.value import Value
 
 MOST_FACTS = 20
@@ -65,9 +66,8 @@ def rules(channel: str) -> str:
 
 def one_line(value: object, most: int = LONGEST) -> str:
     """Text from outside on one line, without signs that cannot be seen."""
-    text = "" if value is None else str(value)
-    words = " ".join("".join(char if char.isprintable() else " " for char in text[: 4 * most]).split())
-    return words if len(words) <= most else words[: most - 1] + "…"
+    told = "" if value is None else str(value)
+    return text.one_line("".join(char if char.isprintable() else " " for char in told[: 4 * most]), most)
 
 
 def _each(value: object) -> list[object]:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from ra.core.messages import Block, Content, Document, Image, Message, Role, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import ModelInfo, Request, Section
+from ra.core.text import quoted
 from ra.core.value import JsonObject, encode
 
 TEXTUAL = r"text/|application/(json|xml|yaml|toml|x-yaml|javascript)$|.*\+(json|xml)$"
@@ -81,11 +82,6 @@ def _unsealed(block: Block) -> Block:
 def labelled(message: Message) -> str:
     """A system message as user text, for a place where the provider knows no system role."""
     return f'<context name="{quoted(message.name or "system")}">\n{_closed(message.text)}\n</context>'
-
-
-def quoted(name: str) -> str:
-    """A name inside an attribute. `html.escape` would load a table of 2 000 names for it."""
-    return name.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def _closed(text: str) -> str:

@@ -3,6 +3,7 @@
 from typing import Any, NoReturn
 
 from ra.core.errors import BadStream
+from ra.core.text import clean
 from ra.core.value import JsonObject, encode
 
 
@@ -37,11 +38,6 @@ def children(source: JsonObject, key: str) -> list[JsonObject]:
     if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         _wrong(key, value)
     return value
-
-
-def clean(value: str) -> str:
-    """Text that can be stored: a lone surrogate, which JSON can carry and UTF-8 cannot, becomes a question mark."""
-    return value if value.isascii() else value.encode("utf-8", "replace").decode()
 
 
 def arguments(raw: str) -> JsonObject | None:

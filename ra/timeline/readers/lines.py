@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from ra.core.text import clean
+
 LONGEST = 64 * 1024 * 1024  # bytes of one line; an image or a tool's output can be large, but not that large
 TOLD = 20  # notes on what was skipped; the rest is counted
 
@@ -128,7 +130,7 @@ def parse(raw: bytes) -> Any:
 def _clean(value: Any) -> Any:
     match value:
         case str():
-            return value.encode("utf-8", "replace").decode()
+            return clean(value)
         case float() if not math.isfinite(value):
             return None
         case dict():

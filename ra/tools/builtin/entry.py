@@ -7,12 +7,13 @@ import msgspec
 from msgspec import Meta
 
 from ra.core.facts import Entry, EntryRemoved, EntrySet
+from ra.core.text import clean
 from ra.tools.tool import Mistake, Output, Say, Tool, declare, text_output
 
 
 class EntryArgs(msgspec.Struct):
     action: Literal["set", "remove", "list"]
-    id: str = ""
+    id: Annotated[str, Meta(max_length=200)] = ""
     content: Annotated[str, Meta(description="For set; replaces what the id held")] = ""
 
 
@@ -31,8 +32,7 @@ def entry_tool(entries: Callable[[], Sequence[Entry]]) -> Tool:
             return text_output(f"Removed {args.id}.", facts=(EntryRemoved(args.id),))
         if not args.content.strip():
             raise Mistake("set needs content.")
-        clean = args.content.encode("utf-8", "replace").decode()
-        return text_output(f"Kept {args.id}.", facts=(EntrySet(args.id, clean),))
+        return text_output(f"Kept {args.id}.", facts=(EntrySet(args.id, clean(args.content)),))
 
     return declare(
         EntryArgs,
