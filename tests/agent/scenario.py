@@ -11,7 +11,6 @@ from ra.config.load import resolve
 from ra.core.events import Event, RunEnded
 from ra.core.messages import say
 from ra.core.ports import Provider
-from ra.providers import connect
 from ra.providers.retry import Retries
 from ra.testing.server import LoopbackServer
 
@@ -23,15 +22,8 @@ class World(App):
 
     retries: Retries | None = None
 
-    def connect(self) -> Provider:
-        return connect.connect(
-            self.provider_name,
-            self.model,
-            self.provider_settings,
-            self.env,
-            data_dir=self.resolved.data_dir,
-            retries=self.retries,
-        )
+    def connect(self, *, retries: Retries | None = None) -> Provider:
+        return super().connect(retries=retries or self.retries)
 
 
 def world(
