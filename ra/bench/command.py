@@ -70,7 +70,7 @@ def context(
         if trace or more or preset_name or model or window or frontier:
             raise UserError("--message asks a live agent; --trace and its options replay. (agentx -m MODEL bench …)")
         named = live.chosen(strategies, cwd=Path.cwd(), remote=bool(url))
-        count = turns or len(message)
+        agent, count = agent or ctx.obj.args.agent or "", turns or len(message)
         plan = live.plan(agent, message, channel, chat_id, named, runs=repeats, turns=count, tools=tools, warm=warm)
         raise typer.Exit(live_command.run(ctx.obj, plan, url=url, token=token, plot=plot_file, as_json=as_json))
     prices = open_prices(ctx.obj.resolved) if ctx.obj is not None else Prices({}, None)

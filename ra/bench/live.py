@@ -114,8 +114,8 @@ class Arm(Value, frozen=True):
 
     @property
     def dollars(self) -> Decimal | None:
-        """None when a turn has no price."""
-        return price(self.compared)
+        """None when a turn has no price, or there is none."""
+        return price(self.compared) if self.compared else None
 
     @property
     def seconds(self) -> float:
@@ -167,7 +167,10 @@ def price(turns: Sequence[Measured]) -> Decimal | None:
 def notes(found: Sequence[Arm]) -> list[str]:
     """What one must know to read the figures."""
     told = []
-    if len({len(arm.turns) for arm in found}) > 1 or any(arm.errors for arm in found):
+    silent = [short(arm.strategy) for arm in found if not arm.compared]
+    if silent:
+        told.append(f"There is nothing to compare: {', '.join(silent)} answered no turn.")
+    elif len({len(arm.turns) for arm in found}) > 1 or any(arm.errors for arm in found):
         told.append(f"Sums are over the {len(found[0].compared)} turns that every strategy answered.")
     told += [
         f"{arm.strategy} had no plan and was layered in {arm.fallbacks} of {len(arm.turns)} turns; "
@@ -182,7 +185,7 @@ def notes(found: Sequence[Arm]) -> list[str]:
             f"Not a fair start: {short(warm)} found {most:,} tokens in the provider's cache, {short(cold)} {least:,}; "
             "who comes first pays for what all share. With --warm all begin alike."
         )
-    if any(arm.dollars is None for arm in found):
+    if any(arm.dollars is None for arm in found if arm.compared):
         told.append("No price is known for the model; add one under app.prices in ra.yaml.")
     return told
 

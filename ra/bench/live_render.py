@@ -88,8 +88,9 @@ def _turn(one: Measured) -> dict[str, Any]:
 def _delta(first: Arm, other: Arm) -> dict[str, Any]:
     """What the other has more than the first."""
     ours, theirs = _figures(first), _figures(other)
+    measured = bool(first.compared and other.compared)
     more = {
-        name: None if value is None or theirs[name] is None else round(theirs[name] - value, 9)
+        name: round(theirs[name] - value, 9) if measured and value is not None and theirs[name] is not None else None
         for name, value in ours.items()
     }
     return {"strategy": other.strategy, "against": first.strategy} | more
@@ -115,10 +116,10 @@ def cells(found: Sequence[Arm]) -> list[list[str]]:
     """A row for each figure, a column for each strategy, and what it has more than the first."""
     rows = []
     for label, read, write in _ROWS:
-        ours = read(found[0])
+        ours = read(found[0]) if found[0].compared else None
         row = [label, "?" if ours is None else write(ours)]
         for arm in found[1:]:
-            theirs = read(arm)
+            theirs = read(arm) if arm.compared else None
             row += ["?" if theirs is None else write(theirs), _more(ours, theirs, write)]
         rows.append(row)
     errors = ["errors", str(found[0].errors)]
@@ -152,7 +153,10 @@ def turn_cells(found: Sequence[Arm], turns: int) -> list[list[str]]:
             row += ["" if size is None else f"{size:,.0f}", "" if size is None else _money(cost)]
         rows.append(row)
     costs = [[_mean(arm, turn)[1] for turn in range(1, turns + 1) if arm.at(turn)] for arm in found]
-    sums = [None if None in each else sum((cost for cost in each if cost is not None), Decimal(0)) for each in costs]
+    sums = [
+        None if None in each or not each else sum((cost for cost in each if cost is not None), Decimal(0))
+        for each in costs
+    ]
     return [*rows, [f"{turns}-turn total", *(text for total in sums for text in ("", _money(total)))]]
 
 

@@ -382,5 +382,9 @@ def test_ctrl_c_prints_what_was_measured(shell: Shell) -> None:
     assert (process.returncode, err) == (130, b"")
     told = json.loads(out)
     assert told["interrupted"]
-    assert told["notes"][0] == "Interrupted after 2 of 10 turns."
+    assert told["notes"] == [
+        "Interrupted after 2 of 10 turns.",
+        "There is nothing to compare: planner answered no turn.",
+    ]
+    assert told["delta"][0]["cost"] is None
     assert [len(one["turns"]) for one in told["strategies"]] == [2, 0]
