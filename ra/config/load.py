@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from ra.agent.settings import AgentSettings, SessionSettings, check_strategy
-from ra.config import paths, schema, trust, yamlfile
+from ra.config import guards, paths, schema, trust, yamlfile
 from ra.config.settings import Config
 from ra.config.yamlfile import Layer, Origin, Path_
 from ra.core.errors import ConfigError, UsageError
@@ -15,17 +15,18 @@ from ra.core.errors import ConfigError, UsageError
 DEFAULT = Origin("default", kind="default")
 
 # Keys that hold paths: a file's own are relative to that file, a flag's to the working directory.
+_OF_AGENT: tuple[Path_, ...] = (
+    ("middleware", "*", "*"),
+    ("context", "resolvers", "*", "path"),
+    ("context", "sources", "*", "file"),
+    ("context", "sources", "*", "python"),
+    ("tools", "custom", "*"),
+)
+_OF_SESSION: tuple[Path_, ...] = (("contextStrategy",), ("wiki", "dirs", "*"))
 _PATHS: tuple[Path_, ...] = (
-    ("agent", "middleware", "*", "*"),
-    ("agent", "context", "resolvers", "*", "path"),
-    ("agent", "context", "sources", "*", "file"),
-    ("agent", "context", "sources", "*", "python"),
-    ("agent", "tools", "custom", "*"),
-    ("session", "contextStrategy"),
-    ("session", "wiki", "dirs", "*"),
-    ("agents", "*", "handler"),
-    ("agents", "*", "contextStrategy"),
-    ("agents", "*", "middleware", "*", "*"),
+    *(("agent", *path) for path in _OF_AGENT),
+    *(("session", *path) for path in _OF_SESSION),
+    *(("agents", "*", *path) for path in (*_OF_AGENT, *_OF_SESSION, ("handler",))),
 )
 
 
@@ -73,7 +74,10 @@ def resolve(
     data: dict[str, Any] = {}
     origins: dict[Path_, Origin] = {}
     for layer in layers:
-        merge(data, origins, _anchored(guard.admit(layer), cwd))
+        layer = _anchored(guard.admit(layer), cwd)
+        if _of_project(layer):
+            layer = Layer(guards.kept(layer.data, data), layer.origins)
+        merge(data, origins, layer)
     if agent is not None:
         _lay_agent(data, origins, agent)
     return Resolved(
@@ -101,15 +105,17 @@ class _Guard:
         self._trusting = trusting
 
     def admit(self, layer: Layer) -> Layer:
-        origin = layer.origins.get(())
-        if origin is None or origin.kind != "project":
+        if not _of_project(layer):
             return layer
+        origin = layer.origins[()]
         foreign = trust.never(layer.data)
         if foreign:
             named = ", ".join(".".join(key) for key in foreign)
             self.notes.append(f"{origin.name}: {named} is not taken from a project's file; put it into your own.")
         data = trust.without(layer.data, foreign)
-        items = trust.risky(data, base=(self._root / origin.name).parent, root=self._root)
+        file = self._root / origin.name
+        items = (*trust.planted(data, file), *trust.risky(data, base=file.parent, root=self._root))
+        items = trust.masked((*items, *trust.revealing(data, layer.secrets, known=items)), layer.secrets.values())
         self.items += items
         left_out = () if self._trusting else self._known.ask_for(self._root, items)
         return Layer(trust.without(data, [item.key for item in left_out]), layer.origins)
@@ -118,11 +124,13 @@ class _Guard:
         return () if self._trusting else self._known.ask_for(self._root, self.items)
 
 
+def _of_project(layer: Layer) -> bool:
+    return layer.origins.get((), DEFAULT).kind == "project"
+
+
 def _configured_data_dir(layers: Iterable[Layer]) -> str | None:
     """Needed before the project's files are let in; they have no say in it."""
-    named = [
-        layer.data.get("app", {}).get("dataDir") for layer in layers if layer.origins.get((), DEFAULT).kind != "project"
-    ]
+    named = [layer.data.get("app", {}).get("dataDir") for layer in layers if not _of_project(layer)]
     return next((name for name in reversed(named) if name), None)
 
 
@@ -164,7 +172,8 @@ def _checked(layer: Layer) -> Layer:
         data["agents"][name] = _checked_agent(agent, name, place)
     for key in (("session",), *(("agents", name) for name in data.get("agents", {}))):
         _check_strategy(data, (*key, "contextStrategy"), place)
-    return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()})
+    secrets = {_camel(path): secret for path, secret in layer.secrets.items()}
+    return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()}, secrets)
 
 
 def _check_strategy(data: dict[str, Any], key: Path_, place: schema.Place) -> None:
@@ -203,6 +212,8 @@ def _lay_agent(data: dict[str, Any], origins: dict[Path_, Origin], name: str) ->
         path = ("session" if key in session_keys else "agent", key)
         if origins.get(path, DEFAULT).kind != "flag":
             origin = next((origins[p] for p in (("agents", name, key), ("agents", name)) if p in origins), DEFAULT)
+            if origin.kind == "project":
+                value = guards.tightened({key: value}, data.get("agent", {}))[key]
             merge(data, origins, _nested(path, value, origin))
 
 

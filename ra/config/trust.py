@@ -6,10 +6,13 @@
 
 import hashlib
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from ra.config import private
 from ra.core.value import Value
@@ -63,6 +66,37 @@ def risky(data: Mapping[str, Any], *, base: Path, root: Path) -> tuple[Item, ...
     return tuple(items)
 
 
+def planted(data: Mapping[str, Any], file: Path) -> tuple[Item, ...]:
+    """All of a file that another user has put there; root is believed."""
+    try:
+        owner = os.stat(file).st_uid  # noqa: PTH116 - a name that cannot be one is no owner's
+    except (OSError, ValueError):
+        return ()
+    if owner in (os.geteuid(), 0):
+        return ()
+    return tuple(Item(f"set by another user (uid {owner})", (name,), "", _json(part)) for name, part in data.items())
+
+
+def revealing(
+    data: Mapping[str, Any], secrets: Mapping[Key, tuple[str, str]], *, known: Sequence[Item]
+) -> tuple[Item, ...]:
+    """Where the file would put a key of the environment, except inside what is asked about anyway."""
+    asked = {item.key for item in known}
+    return tuple(
+        Item("secret of your environment", key, f"${{{name}}}", name)
+        for key, (name, _) in secrets.items()
+        if not any(key[:length] in asked for length in range(1, len(key) + 1)) and key[0] in data and key[0] != "app"
+    )
+
+
+def masked(items: Iterable[Item], secrets: Iterable[tuple[str, str]]) -> tuple[Item, ...]:
+    """The items as they may be shown and kept: with the names of secrets, not their values."""
+    shown = tuple(items)
+    for name, value in secrets:
+        shown = tuple(msgspec.structs.replace(item, what=item.what.replace(value, f"${{{name}}}")) for item in shown)
+    return shown
+
+
 def never(data: Mapping[str, Any]) -> tuple[Key, ...]:
     """The keys that are not taken from a project's file, trusted or not: `app`, base URLs, keys, proxies, sandbox."""
     found: list[Key] = [("app", str(name)) for name in _part(data, "app")]
@@ -79,12 +113,15 @@ def never(data: Mapping[str, Any]) -> tuple[Key, ...]:
 
 
 def without(data: Mapping[str, Any], keys: Iterable[Key]) -> dict[str, Any]:
-    """The configuration without these parts; lists close up behind them."""
+    """The configuration without these parts; lists close up behind them, and a budget goes with its last source."""
     gone = set(keys)
 
     def keep(value: Any, key: Key) -> Any:
         if isinstance(value, Mapping):
-            return {name: keep(v, (*key, str(name))) for name, v in value.items() if (*key, str(name)) not in gone}
+            left = {name: keep(v, (*key, str(name))) for name, v in value.items() if (*key, str(name)) not in gone}
+            if value.get("sources") and not left.get("sources"):
+                left.pop("sourceBudget", None)
+            return left
         if isinstance(value, list | tuple):
             return [keep(v, (*key, str(i))) for i, v in enumerate(value) if (*key, str(i)) not in gone]
         return value
@@ -114,9 +151,11 @@ class _Finder:
         for place, path in _each(tools.get("custom"), (*key, "tools", "custom")):
             yield self.code("custom tool", place, path)
         for name, tool in tools.items():
-            folder = _of(tool, "rootDir") or _of(tool, "root_dir")
+            at, folder = (*key, "tools", str(name)), _of(tool, "rootDir") or _of(tool, "root_dir")
             if name != "custom" and folder and self.outside(folder):
-                yield Item("tool that may leave the project", (*key, "tools", str(name)), str(folder), _json(tool))
+                yield Item("tool that may leave the project", at, str(folder), _json(tool))
+            elif variables := _of(tool, "env"):
+                yield Item("variables for commands", at, str(variables), _json(tool))
         servers = "mcpServers" if "mcpServers" in data else "mcp_servers"
         for place, server in _each(data.get(servers), (*key, servers)):
             yield self.server(place, server)
@@ -155,15 +194,15 @@ class _Finder:
         return Item(kind, key, str(ref), _json(ref if value is None else value), (full,))
 
     def words(self, command: str) -> tuple[str, ...]:
-        """The files of the project that a command names."""
+        """The files of the project that a command names, also inside a string for another shell."""
         import shlex  # like json below: most projects name no command
 
         try:
             words = shlex.split(command)
         except ValueError:
-            words = command.split()
+            words = []
         found = []
-        for word in words:
+        for word in (*words, *re.split(r"[\s\"'`;&|()<>=:,]+", command)):
             for folder in (self.base, self.root):
                 full = _real(folder, word)
                 if os.path.isfile(full) and Path(full).is_relative_to(self.root):  # noqa: PTH113

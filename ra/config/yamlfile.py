@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ra.core.errors import ConfigError
+from ra.tools.environment import holds_secret
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64
@@ -36,15 +37,17 @@ class Layer(NamedTuple):
 
     data: dict[str, Any]
     origins: dict[Path_, Origin]
+    secrets: Mapping[Path_, tuple[str, str]] = {}  # where a key of the environment stands: its name and its value
 
 
 def read(path: Path, env: Mapping[str, str], *, kind: str = "user") -> Layer:
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error
     if len(raw) > MAX_BYTES:
-        raise ConfigError(f"{path}: {len(raw)} bytes; a configuration file has at most {MAX_BYTES}.")
+        raise ConfigError(f"{path}: a configuration file has at most {MAX_BYTES} bytes.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -83,7 +86,7 @@ def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -
         loader.dispose()
     if not isinstance(data, dict):
         raise ConfigError(f"{name}:1: a configuration file is a mapping such as `agent: {{model: …}}`.")
-    return Layer(data, reader.origins)
+    return Layer(data, reader.origins, reader.secrets)
 
 
 def _guard_depth(text: str, name: str) -> None:
@@ -110,6 +113,7 @@ class _Reader:
         self.env = env
         self.kind = kind
         self.origins: dict[Path_, Origin] = {}
+        self.secrets: dict[Path_, tuple[str, str]] = {}
         self.count = 0
         self._variables = variables
 
@@ -128,17 +132,23 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, str(index))) for index, item in enumerate(node.value)]
         if _PRIVATE.search(node.value):
-            expanded = self._expanded(node.value, line)
+            expanded = self._expanded(node.value, path, line)
             # A plain ${N} may stand for a number: what it expands to is read as YAML again.
             tag = self.loader.resolve(yaml.ScalarNode, expanded, (node.style is None, node.style is not None))
             node = yaml.ScalarNode(tag, expanded, node.start_mark, node.end_mark, style=node.style)
         return self._scalar(node, line)
 
-    def _expanded(self, text: str, line: int) -> str:
+    def _expanded(self, text: str, path: Path_, line: int) -> str:
         place = f"{self.name}:{line}"
-        return _PRIVATE.sub(
-            lambda match: interpolate(self._variables[ord(match.group()) - _FIRST_PRIVATE], self.env, place=place), text
-        )
+
+        def expand(match: re.Match[str]) -> str:
+            written = self._variables[ord(match.group()) - _FIRST_PRIVATE]
+            name = VARIABLE.sub(r"\1", written)
+            if holds_secret(name, value := self.env.get(name, "")):
+                self.secrets[path] = (name, value)
+            return interpolate(written, self.env, place=place)
+
+        return _PRIVATE.sub(expand, text)
 
     def _pairs(self, node: Any, path: Path_) -> Iterator[tuple[str, Any]]:
         seen: set[str] = set()
@@ -146,7 +156,7 @@ class _Reader:
             line = key_node.start_mark.line + 1
             # YAML reads a bare `off` or `1` as no text; as a key it can only be meant as one.
             key = key_node.value if isinstance(key_node.value, str) else ""
-            if not key or key == "<<":
+            if not key or key == "<<" or _PRIVATE.search(key):
                 raise ConfigError(f"{self.name}:{line}: a key is a plain word.")
             if key in seen:
                 raise ConfigError(f"{self.name}:{line}: {'.'.join((*path, key))} is set twice in this file.")

@@ -26,7 +26,10 @@ def clean(env: Mapping[str, str], also: tuple[str, ...] = ()) -> dict[str, str]:
     return kept | {"TERM": "dumb", "PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": "true"}
 
 
+def holds_secret(name: str, value: str) -> bool:
+    """By its name, or because an address may carry a password: https://user:password@host."""
+    return bool(value) and (any(word in name.casefold() for word in _SECRET) or ("://" in value and "@" in value))
+
+
 def _is_harmless(name: str, value: str) -> bool:
-    known = name in _KEPT or name.startswith(_KEPT_BEGINNINGS)
-    # An address may carry a password: https://user:password@host.
-    return known and not any(word in name.casefold() for word in _SECRET) and not ("://" in value and "@" in value)
+    return (name in _KEPT or name.startswith(_KEPT_BEGINNINGS)) and not holds_secret(name, value)
