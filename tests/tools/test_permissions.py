@@ -4,8 +4,9 @@ import pytest
 
 from ra.core.errors import ConfigError
 from ra.core.messages import ToolCall
+from ra.tools.explain import PartView, View, explain
 from ra.tools.paths import Place, fold, is_secret, protected
-from ra.tools.permissions import Allow, Ask, Decision, Deny, decide, explain, rules_from
+from ra.tools.permissions import Allow, Ask, Decision, Deny, decide, rules_from
 from ra.tools.rules import Rule, parse_rule
 from ra.tools.settings import RuleSettings
 
@@ -213,17 +214,20 @@ def test_rules_come_from_settings() -> None:
 def test_explain_says_what_runs_and_why(place: Place) -> None:
     rules = (parse_rule("Bash(git diff:*)", "allow"), parse_rule("Bash(rm:*)", "deny"))
 
-    def told(command: str) -> str:
+    def told(command: str) -> View:
         return explain(ToolCall("1", "Bash", {"command": command}), rules, place)
 
-    assert told("git diff") == "runs      git diff\nallowed   the rule allow Bash(git diff:*), outside the sandbox"
-    assert told("git diff; sudo rm x").splitlines()[-1] == "denied    the rule deny Bash(rm:*) forbids it"
-    assert told("ls > x").splitlines() == [
-        "runs      ls",
-        "unclear   it redirects to or from x",
-        "asks      there is no sandbox to run it in; allowed by the rule Bash(ls > x)",
-        "          without a terminal it is refused",
-    ]
+    allowed = (PartView("git diff", "allow Bash(git diff:*)"),)
+    assert told("git diff") == View("allow", "the rule allow Bash(git diff:*)", outside=True, parts=allowed)
+    assert told("git diff; sudo rm x").reason == "the rule deny Bash(rm:*) forbids it"
+    assert told("ls > x") == View(
+        "ask",
+        "there is no sandbox to run it in",
+        "Bash(ls > x)",
+        outside=True,
+        parts=(PartView("ls", "no rule speaks of it"),),
+        unclear="it redirects to or from x",
+    )
 
 
 def test_names_are_compared_as_the_most_forgiving_file_system_would() -> None:
