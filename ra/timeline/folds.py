@@ -1,10 +1,9 @@
-"""What follows from what happened? Pure folds over events, each of which can go on from where it ended."""
+"""What follows from what happened? Pure folds over events."""
 
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from decimal import Decimal
 
-from ra.core.facts import Configured, Edited, Entry, EntryRemoved, EntrySet, Fact, Rotated, Said, Spent, TimelineEvent
+from ra.core.facts import Configured, Edited, Entry, EntryRemoved, EntrySet, Fact, Said, Spent, TimelineEvent
 from ra.core.messages import Message, ToolCall, ToolResult, result
 from ra.core.model import Usage
 from ra.core.text import one_line
@@ -12,11 +11,6 @@ from ra.core.value import Value
 
 INTERRUPTED = "interrupted; it may or may not have run"
 TITLE = 60  # characters
-ANSWER = "answer"  # the output, as a source; and what a call was spent on that called no tool
-REQUEST = "request"  # the input of a call whose parts are not known
-
-# How the rates of a call relate, nearly alike for all providers. It only divides a bill that is known.
-_RATES = (100, 500, 10, 125)  # input, output, cache read, cache write
 
 
 def repair(events: Iterable[TimelineEvent]) -> tuple[Fact, ...]:
@@ -48,9 +42,9 @@ def _answer(open_calls: list[ToolCall], message: Message) -> None:
     open_calls.extend(message.calls)
 
 
-def entries(events: Iterable[TimelineEvent], start: Mapping[str, Entry] | None = None) -> dict[str, Entry]:
-    """The live entries, in the order of their positions. `start` is what an earlier fold returned."""
-    live = dict(start or {})
+def entries(events: Iterable[TimelineEvent]) -> dict[str, Entry]:
+    """The live entries, in the order of their positions."""
+    live: dict[str, Entry] = {}
     for event in events:
         match event.fact:
             case EntrySet() as fact:
@@ -63,73 +57,23 @@ def entries(events: Iterable[TimelineEvent], start: Mapping[str, Entry] | None =
     return live
 
 
-class Share(Value, frozen=True):
-    """A part of what was spent: model calls, tokens, and dollars as far as prices were known."""
-
-    calls: int = 0
-    usage: Usage = Usage()
-    dollars: Decimal = Decimal(0)
-
-    def __add__(self, other: "Share") -> "Share":
-        return Share(self.calls + other.calls, self.usage + other.usage, self.dollars + other.dollars)
-
-
 class Spend(Value, frozen=True):
-    """Everything that was spent. `priced` counts the calls with a known price; `dollars` is the sum of those.
-
-    `by_source` divides the input of each call among the parts of its request, cached prefix first, and its price
-    with it. `by_tool` gives a call's price to the tools that its answer called, evenly.
-    """
+    """What was spent. `priced` counts the calls with a known price; `dollars` is the sum of those."""
 
     calls: int = 0
     priced: int = 0
     usage: Usage = Usage()
     dollars: Decimal = Decimal(0)
-    by_model: dict[str, Share] = {}
-    by_purpose: dict[str, Share] = {}
-    by_source: dict[str, Share] = {}
-    by_tool: dict[str, Share] = {}
-    by_day: dict[str, Share] = {}
-    asked: tuple[str, ...] = ()  # the tools that the last answer called: the bill that follows is for them
 
 
-def day_of(moment: float) -> str:
-    """The day in UTC."""
-    return time.strftime("%Y-%m-%d", time.gmtime(moment))
-
-
-def spend(
-    events: Iterable[TimelineEvent], start: Spend | None = None, *, day: Callable[[float], str] = day_of
-) -> Spend:
-    """What was spent. `start` is what an earlier fold returned, `day` names the day of a moment."""
-    so_far = start or Spend()
-    calls, priced, usage, dollars, asked = so_far.calls, so_far.priced, so_far.usage, so_far.dollars, so_far.asked
-    model, purpose, source, tool, days = (
-        dict(shares) for shares in (so_far.by_model, so_far.by_purpose, so_far.by_source, so_far.by_tool, so_far.by_day)
-    )
+def spend(events: Iterable[TimelineEvent]) -> Spend:
+    """The sum of all bills; `costs.ledger` divides them."""
+    calls, priced, usage, dollars = 0, 0, Usage(), Decimal(0)
     for event in events:
-        match event.fact:
-            case Said(message) if message.role == "assistant":
-                asked = tuple(call.name for call in message.calls)
-            case Spent() as fact:
-                paid = Decimal(fact.dollars or 0)
-                calls, priced, usage, dollars = (
-                    calls + 1,
-                    priced + bool(fact.dollars),
-                    usage + fact.usage,
-                    dollars + paid,
-                )
-                whole = Share(1, fact.usage, paid)
-                _add(model, fact.model, whole)
-                _add(purpose, fact.purpose, whole)
-                _add(days, day(event.time), whole)
-                for name, share in _by_source(fact, paid):
-                    _add(source, name, share)
-                for name, share in _by_tool(fact, paid, asked):
-                    _add(tool, name, share)
-            case _:
-                pass
-    return Spend(calls, priced, usage, dollars, model, purpose, source, tool, days, asked)
+        if isinstance(bill := event.fact, Spent):
+            calls, priced, usage = calls + 1, priced + bool(bill.dollars), usage + bill.usage
+            dollars += Decimal(bill.dollars or 0)
+    return Spend(calls, priced, usage, dollars)
 
 
 def title(events: Iterable[TimelineEvent]) -> str:
@@ -153,71 +97,6 @@ def model(events: Iterable[TimelineEvent]) -> str:
             case _:
                 pass
     return last
-
-
-def last_time(events: Iterable[TimelineEvent], start: float | None = None) -> float | None:
-    """When something happened last; None if never."""
-    for event in events:
-        start = event.time
-    return start
-
-
-def turns(events: Iterable[TimelineEvent], start: int = 0) -> int:
-    """How many prompts the user has sent in the current segment: a rotation begins a new count."""
-    for event in events:
-        match event.fact:
-            case Said(message) if _is_prompt(message):
-                start += 1
-            case Rotated():
-                start = 0
-            case _:
-                pass
-    return start
-
-
-def _add(shares: dict[str, Share], name: str, share: Share) -> None:
-    shares[name] = shares.get(name, Share()) + share
-
-
-def _by_source(fact: Spent, paid: Decimal) -> Iterator[tuple[str, Share]]:
-    # The estimate of the parts is stretched to the tokens that were billed; the cache holds a prefix of them.
-    parts = fact.parts if any(fact.parts.values()) else {REQUEST: 1}
-    whole, billed = sum(parts.values()), fact.usage
-    seen, usages = 0, []
-    for name, tokens in parts.items():
-        start, seen = seen, seen + tokens
-        usage = _slice(billed, start * billed.total_input // whole, seen * billed.total_input // whole)
-        usages.append((name, usage))
-    usages.append((ANSWER, Usage(output=billed.output)))
-    weight = sum(_weight(usage) for _, usage in usages)
-    for name, usage in usages:
-        yield name, Share(1, usage, paid * _weight(usage) / weight if weight else paid / len(usages))
-
-
-def _slice(usage: Usage, start: int, end: int) -> Usage:
-    """The tokens `start` to `end` of an input: what was read from the cache comes first, what was new comes last."""
-
-    def within(low: int, size: int) -> int:
-        return max(0, min(end, low + size) - max(start, low))
-
-    read, write = usage.cache_read, usage.cache_write
-    return Usage(cache_read=within(0, read), cache_write=within(read, write), input=within(read + write, usage.input))
-
-
-def _weight(usage: Usage) -> int:
-    return sum(tokens * rate for tokens, rate in zip(_amounts(usage), _RATES, strict=True))
-
-
-def _by_tool(fact: Spent, paid: Decimal, asked: tuple[str, ...]) -> Iterator[tuple[str, Share]]:
-    names = (asked or (ANSWER,)) if fact.purpose == "turn" else (fact.purpose,)
-    count = len(names)
-    for place, name in enumerate(names):
-        even = [amount * (place + 1) // count - amount * place // count for amount in _amounts(fact.usage)]
-        yield name, Share(1, Usage(*even), paid / count)
-
-
-def _amounts(usage: Usage) -> tuple[int, int, int, int]:
-    return usage.input, usage.output, usage.cache_read, usage.cache_write
 
 
 def _is_prompt(message: Message) -> bool:

@@ -1,7 +1,7 @@
 """`ra cost`: what was spent, and on what? And what would one call cost?"""
 
 import time
-from typing import Annotated, Literal, get_args
+from typing import Annotated
 
 import msgspec
 import typer
@@ -11,12 +11,11 @@ from ra.cli import table
 from ra.cli.commands import Call
 from ra.cli.commands.sessions import span
 from ra.core.errors import UserError
+from ra.core.facts import TimelineEvent
 from ra.core.model import Usage
 from ra.costs import ledger
 
 app = typer.Typer(add_completion=False, invoke_without_command=True, help="What was spent, and on what.")
-
-By = Literal["session", "model", "source", "tool", "day"]
 
 
 @app.callback()
@@ -32,14 +31,12 @@ def cost(
     if ctx.invoked_subcommand is not None:
         return
     call: Call = ctx.obj
-    if by not in get_args(By):
+    divided = next((known for known in ledger.BYS if known == by), None)
+    if divided is None:
         raise UserError(f"--by {by!r}: write session, model, source, tool or day.")
-    store = open_store(call.resolved)
-    known = store.sessions(None if everywhere else str(call.resolved.root))
-    chosen = [store.info(session)] if session else known
     begin = time.time() - span(since) if since else None
-    timelines = ((info.id, store.open(info.id, write=False).events()) for info in chosen)
-    rows = ledger.fold(timelines, by=by, rows=open_prices(call.resolved).row, since=begin)  # type: ignore[arg-type]
+    bills = _bills(call, session, everywhere=everywhere)
+    rows = ledger.fold(bills.items(), by=divided, rows=open_prices(call.resolved).row, since=begin)
     if as_json:
         call.streams.out(msgspec.json.encode(rows).decode() + "\n")
         return
@@ -60,6 +57,17 @@ def cost(
     ]
     shown[-1][-1] = ""
     table.show(call.streams, [by, "calls", "input", "output", "cost", ""], shown, right=(1, 2, 3, 4))
+
+
+def _bills(call: Call, session: str, *, everywhere: bool) -> dict[str, list[TimelineEvent]]:
+    """Every bill by session. What a fork was begun with was paid by the session that it is a copy of."""
+    store = open_store(call.resolved)
+    only = store.info(session).id if session else ""
+    bills: dict[str, list[TimelineEvent]] = {}
+    for id, event in store.spent(project=None if everywhere or only else str(call.resolved.root)):
+        if id == only or not only:
+            bills.setdefault(id, []).append(event)
+    return bills
 
 
 @app.command()

@@ -1,0 +1,41 @@
+"""`ra cost` agrees with what the runs themselves said, whatever was forked."""
+
+import json
+
+from ra.testing.server import LoopbackServer
+from tests.cli.conftest import Shell
+
+
+def costs(shell: Shell, *args: str) -> list[dict[str, object]]:
+    rows = json.loads(shell.ra("cost", "--json", *args).stdout)
+    assert isinstance(rows, list)
+    return rows
+
+
+def test_what_a_fork_was_begun_with_is_paid_once(shell: Shell, hello: LoopbackServer) -> None:
+    first = shell.json("one")
+    forked = shell.json("--resume", str(first["session"]), "--fork", "two")
+    rows = costs(shell, "--by", "session")
+    assert {row["key"]: row["calls"] for row in rows} == {first["session"]: 1, forked["session"]: 1}
+    assert costs(shell, "--by", "session", "--session", str(forked["session"])) == [
+        row for row in rows if row["key"] == forked["session"]
+    ]
+    assert {str(row["dollars"]) for row in rows} == {str(ended["cost"]) for ended in (first, forked)}
+
+
+def test_every_division_adds_up_to_the_same_bill(shell: Shell, hello: LoopbackServer) -> None:
+    shell.ra("one")
+    totals = [
+        round(sum(float(str(row["dollars"])) for row in costs(shell, "--by", by)), 9)
+        for by in ("session", "model", "source", "tool", "day")
+    ]
+    assert totals[0] > 0
+    assert len(set(totals)) == 1
+
+
+def test_an_unknown_division_names_the_legal_ones(shell: Shell) -> None:
+    done = shell.ra("cost", "--by", "colour")
+    assert (done.returncode, done.stderr) == (
+        2,
+        b"ra: --by 'colour': write session, model, source, tool or day.\n",
+    )
