@@ -2,7 +2,7 @@
 
 ```console run     each `$ command` is run by bash; what stands below it is what it prints, stdout and stderr.
 ```python run      a program; a ```text block right behind it is what it prints.
-```python file X   is written to the file X of the project, for the blocks that follow (```yaml file X as well).
+```python file X   is written to the file X of the project, for the blocks that follow (yaml and bash as well).
 
 `…` stands for anything. `python -m tests.regenerate` writes what is printed into the pages. The model is a script: it
 answers prompts with what `ANSWERS` says, so that pages show what ra does and not what a model would like to say.
@@ -71,6 +71,9 @@ ANSWERS: dict[str, list[Step]] = {
         *(Step(calls=(Call("Read", {"path": f"orders/{day}.csv"}),)) for day in range(1, 9)),
         Step(text="Eight days, 480 orders; order 4711 was refunded on day 3."),
     ],
+    "Review this change": [Step(text="BLOCK: the rate moved from 19 % to 20 % without a test.")],
+    "one word": [Step(text="payment")],
+    "Summarize what changed": [Step(text="The tax rate is 20 % now.")],
     "haiku": [Step(text="A cart full of cents / whole numbers, never a float / the total is right")],
 }
 
@@ -86,7 +89,7 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    kinds = r"console run|python run|(?:python|yaml) file \S+"
+    kinds = r"console run|python run|(?:python|yaml|bash) file \S+"
     found = re.finditer(rf"^```({kinds})\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", text, re.M | re.S)
     return [Block(match.start(), match.end(), match[1], match[2], match[3] or "") for match in found]
 
