@@ -37,7 +37,7 @@ from ra.cli.repl.pastes import Pastes, clean
 from ra.cli.repl.question import Question
 from ra.cli.repl.screen import at_once as in_one_write
 from ra.cli.repl.screen import keyboard, screen
-from ra.cli.repl.terminal import Fragments, Moving
+from ra.cli.repl.terminal import Act, Fragments, Moving
 
 MENU = 8  # rows that a menu of completions may take
 PROMPT = "› "
@@ -77,7 +77,8 @@ class Live:
         self._lent = False  # somebody else has the terminal
         self._moving: Moving | None = None
         self._at_once: Callable[[str], bool] = lambda _: False
-        self._stop: Callable[[], None] = lambda: None
+        self._stop: Act = lambda: None
+        self._leave: Act = lambda: None
         self._task: asyncio.Task[None] | None = None
         self.buffer = Buffer(
             completer=completer,
@@ -100,8 +101,8 @@ class Live:
     def waiting(self) -> tuple[str, ...]:
         return tuple(self._typed)
 
-    async def open(self, moving: Moving, *, stop: Callable[[], None], at_once: Callable[[str], bool]) -> None:
-        self._moving, self._stop, self._at_once = moving, stop, at_once
+    async def open(self, moving: Moving, *, stop: Act, leave: Act, at_once: Callable[[str], bool]) -> None:
+        self._moving, self._stop, self._leave, self._at_once = moving, stop, leave, at_once
         ready = asyncio.Event()
         self._task = asyncio.create_task(self._run(ready))
         await ready.wait()
@@ -178,7 +179,7 @@ class Live:
 
     def take_in(self, text: str) -> None:
         text = clean(text)
-        if not self._at_once(text):
+        if not self._closed and not self._at_once(text):
             self._typed.append(text)
             self._news.set()
 
@@ -207,9 +208,11 @@ class Live:
         self._stop()
 
     def leave(self) -> None:
-        """Ctrl-D: there will be no more."""
+        """Ctrl-D: there will be no more, and nothing that is typed from here on is a prompt."""
         self._closed = True
+        self._typed.clear()
         self._news.set()
+        self._leave()
 
     def _accept(self, buffer: Buffer) -> bool:
         text = buffer.text

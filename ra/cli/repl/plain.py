@@ -10,7 +10,7 @@ from types import FrameType
 
 from ra.cli.ask import forget_typed_ahead
 from ra.cli.repl.pastes import clean
-from ra.cli.repl.terminal import Moving
+from ra.cli.repl.terminal import Act, Moving
 
 PROMPT = "> "
 
@@ -23,14 +23,14 @@ class Plain:
 
     def __init__(self, *, complete: Callable[[str], list[str]]) -> None:
         self._complete = complete
-        self._stop: Callable[[], None] = lambda: None
+        self._stop: Act = lambda: None
         self._closed = False
 
     @property
     def width(self) -> int:
         return shutil.get_terminal_size().columns
 
-    async def open(self, moving: Moving, *, stop: Callable[[], None], at_once: Callable[[str], bool]) -> None:
+    async def open(self, moving: Moving, *, stop: Act, leave: Act, at_once: Callable[[str], bool]) -> None:
         self._stop = stop
         asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
         with contextlib.suppress(ImportError, OSError):

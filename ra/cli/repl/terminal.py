@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
+Act = Callable[[], None]
+
 Fragments = list[tuple[str, str]]
 """Pieces of text with their styles, as prompt_toolkit has them; a newline begins a new row."""
 
@@ -28,8 +30,8 @@ class Terminal(Protocol):
         """What was typed while something else was going on, and is not read yet."""
         ...
 
-    async def open(self, moving: Moving, *, stop: Callable[[], None], at_once: Callable[[str], bool]) -> None:
-        """Begin. `stop` is called for Ctrl-C; `at_once` may take what is typed before it is queued."""
+    async def open(self, moving: Moving, *, stop: Act, leave: Act, at_once: Callable[[str], bool]) -> None:
+        """Begin. `stop` is for Ctrl-C, `leave` for Ctrl-D; `at_once` may take what is typed before it is queued."""
         ...
 
     async def close(self) -> None: ...

@@ -31,6 +31,16 @@ def test_an_answer_streams_as_markdown_and_ctrl_d_leaves_with_0(start: Start, mo
     assert terminal.wait_exit() == 0
 
 
+def test_ctrl_d_in_mid_answer_leaves_at_once_and_nothing_typed_after_it_is_sent(start: Start, model: Model) -> None:
+    model.answer = slow
+    terminal = start()
+    terminal.enter("count")
+    terminal.wait("word20")
+    terminal.type(CTRL_D + "rm everything\r")
+    assert terminal.wait_exit(3) == 0
+    assert len(model.bodies) == 1
+
+
 def test_the_status_line_tells_model_window_cache_money_and_warmth(start: Start, model: Model) -> None:
     terminal = start(columns=120)
     terminal.enter("hello")
@@ -113,6 +123,7 @@ def test_ctrl_z_suspends_and_fg_goes_on(shell: Shell, model: Model) -> None:
         terminal.wait("Hello, world.")
         assert model.said().startswith("half a prompt")
         terminal.type(CTRL_D)
+        terminal.wait(lambda: terminal.text.rstrip().endswith("shell>"))
         terminal.enter("echo left with $?")
         terminal.wait("left with 0")
 
