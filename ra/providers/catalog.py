@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ra.core.model import ModelInfo
+from ra.core.names import spellings, stems_of
 from ra.core.value import Value
 from ra.providers.settings import ProviderName
 
@@ -98,13 +99,6 @@ _DEFAULTS = {
     "scripted": ("scripted", "scripted"),
 }
 
-# What may follow an id without making it another model: a date, a snapshot's number, a platform's version.
-_SNAPSHOT = (
-    r"(?:[-@:](?:\d{8}|\d{4}-\d\d-\d\d|\d\d-\d\d(?:\d\d)?|\d{3,4}|v\d+(?::\d+)*|latest|preview|exp|default|free|beta))*"
-)
-# `us.anthropic.` on Bedrock; on every other platform the vendor stands before a slash.
-_REGION = r"^(?:[a-z-]+\.)?(?:anthropic|openai|google|meta|mistral|deepseek|qwen|moonshotai|zai)\."
-
 
 class ModelRow(Value, frozen=True):
     """A line of `ra models`."""
@@ -116,15 +110,12 @@ class ModelRow(Value, frozen=True):
 def info(provider: ProviderName, model: str) -> ModelInfo:
     """The row of a model: the longest id that is its name, up to a date or snapshot. No row: the window is unknown."""
     name = _plain(model)
-    found: tuple[str, _Row] | None = None
-    for table in _TABLES.values():
-        for row in table:
-            for id in row[0].split(" "):
-                if name.startswith(id) and (found is None or len(id) > len(found[0])) and _is_snapshot(name[len(id) :]):
-                    found = id, row
-    if found is None:
-        return ModelInfo(model, thinking=_likely_thinking(provider, name), tokens_per_o200k=_factor(name))
-    return _info(*found)
+    known = {row.info.id: row.info for row in rows()}
+    found = next((known[stem] for stem in stems_of(name) if stem in known), None)
+    if found is not None:
+        return found
+    *_, name = spellings(name)
+    return ModelInfo(model, thinking=_likely_thinking(provider, name), tokens_per_o200k=_factor(name))
 
 
 def rows() -> Iterator[ModelRow]:
@@ -150,16 +141,9 @@ def _info(id: str, row: _Row) -> ModelInfo:
 
 
 def _plain(model: str) -> str:
-    """The name without what platforms put around it: `us.anthropic.`, `anthropic/`, `ft:…:org::id`."""
-    name = model.lower().rpartition("/")[2]
-    if name.startswith("ft:"):
-        name = name.split(":")[1]
-    name = re.sub(_REGION, "", name)
-    return name.replace(".", "-") if name.startswith("claude") else name  # OpenRouter writes claude-sonnet-4.5
-
-
-def _is_snapshot(rest: str) -> bool:
-    return re.fullmatch(_SNAPSHOT, rest) is not None
+    """The name without what says only how it is served: `ft:…:org::id`, `:free`, `:latest`."""
+    name = model.lower()
+    return name.split(":")[1] if name.startswith("ft:") else name.removesuffix(":free").removesuffix(":latest")
 
 
 def _factor(name: str) -> float:
