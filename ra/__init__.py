@@ -4,9 +4,10 @@ from ra import Agent
 print(Agent(model="claude-sonnet-4-6").ask("What is in this folder?"))
 """
 
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # nothing is imported here: `python -m ra` still has the project first on its path
 if TYPE_CHECKING:
+    from typing import Any
+
     from ra.context.sources import Source
     from ra.context.timed import TimestampedMessage
     from ra.core.messages import Message, say
@@ -23,7 +24,7 @@ _HOMES = {
 }
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     """The library is loaded when it is asked for: `ra --version` needs none of it."""
     if name in _HOMES:
         from importlib import import_module

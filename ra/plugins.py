@@ -66,16 +66,6 @@ def _line_in(error: BaseException, file: Path) -> int:
     return next((frame.lineno or 0 for frame in reversed(frames) if frame.filename == str(file)), 0)
 
 
-def drop_working_directory(cwd: Path) -> None:
-    """Take away the entry that `python -m` puts first: a project's json.py must never stand in for a library.
-
-    Unless ra itself runs from there, which is a checkout of ra.
-    """
-    home = Path(__file__).resolve().parent.parent
-    if sys.path and (sys.path[0] == "" or Path(sys.path[0]).resolve() == cwd.resolve()) and home != cwd.resolve():
-        del sys.path[0]
-
-
 def _module(path: Path) -> ModuleType:
     """Run the file's source. Never a __pycache__ beside it: its bytes are not what was trusted."""
     try:

@@ -98,16 +98,28 @@ def test_bytecode_beside_a_plugin_is_not_executed_and_none_is_written(tmp_path: 
     assert list((tmp_path / "__pycache__").iterdir()) == []
 
 
-def test_a_projects_json_py_is_never_imported_in_place_of_the_library(tmp_path: Path) -> None:
-    for name in ("json", "sitecustomize", "usercustomize", "h11", "yaml"):
-        write(tmp_path / f"{name}.py", f"open({str(tmp_path / 'executed')!r}, 'a').write({name!r})\n")
-    write(tmp_path / "plugin.py", "import json\nanswer = json.dumps([1])\n")
-    code = (
-        "from pathlib import Path; from ra import plugins; plugins.drop_working_directory(Path.cwd());"
-        "import h11, yaml, sys; sys.stdout.write(plugins.load('plugin.py', base=Path.cwd()).answer)"
+SHADOWS = "argparse asyncio ctypes h11 json msgspec re sitecustomize sqlite3 string tempfile typing usercustomize yaml"
+
+
+@pytest.mark.parametrize("start", [[str(Path(sys.executable).parent / "ra")], [sys.executable, "-m", "ra"]])
+def test_a_projects_json_py_is_never_imported_in_place_of_the_library(tmp_path: Path, start: list[str]) -> None:
+    executed = tmp_path / "executed"
+    for name in SHADOWS.split():
+        write(tmp_path / f"{name}.py", f"open({str(executed)!r}, 'a').write({name!r})\n")
+    write(tmp_path / "evil.pth", f"import os; open({str(executed)!r}, 'a')\n")
+    write(tmp_path / "ra.yaml", "agent: {middleware: {beforeModelCall: [./plugin.py]}}\n")
+    write(tmp_path / "plugin.py", "import json\ndef middleware(ctx): print(json.dumps([1]))\n")
+    write(tmp_path / "script.yaml", "- text: Hello\n")
+    done = subprocess.run(
+        [*start, "--trust", "--provider", "scripted", "--model", "script.yaml", "hi"],
+        cwd=tmp_path,
+        env={"PATH": os.environ["PATH"], "HOME": str(tmp_path), "RA_HOME": str(tmp_path / "data")},
+        capture_output=True,
+        text=True,
+        stdin=subprocess.DEVNULL,
+        check=False,
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert (done.stdout, (tmp_path / "executed").exists()) == ("[1]", False)
+    assert (done.stdout, done.stderr, executed.exists()) == ("Hello\n", "[1]\n", False)
 
 
 def test_dataclasses_with_postponed_annotations_work_in_a_plugin(tmp_path: Path) -> None:
