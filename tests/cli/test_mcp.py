@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -83,6 +85,19 @@ def test_a_server_of_a_project_is_inert_until_it_is_trusted(shell: Shell, hello:
     assert (done.returncode, b"not trusted" in done.stderr) == (0, True)
     assert shell.ra("--trust", "hi").returncode == 0
     assert [tool for tool in hello.bodies[-1]["tools"] if tool["name"].startswith("mcp__")]
+
+
+def test_ctrl_c_ends_the_wait_for_a_silent_server(shell: Shell, hello: LoopbackServer) -> None:
+    folder = shell.home / ".config/ra"
+    folder.mkdir(parents=True)
+    (folder / "ra.yaml").write_text("agent:\n  mcpServers: [{name: silent, command: sleep, args: ['77']}]\n")
+    with subprocess.Popen([RA, "hi"], env=shell.env, cwd=shell.project, stdin=subprocess.DEVNULL) as process:
+        time.sleep(3)
+        began = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(20) == 130
+    assert time.monotonic() - began < 2
+    assert hello.requests == []
 
 
 def test_list_tells_servers_states_and_tools(shell: Shell) -> None:

@@ -10,7 +10,8 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]")
 
 def server_name(server: str) -> str:
     """`mcp__SERVER`: what rules, the lazy tool and the names of its tools begin with."""
-    return _fit(f"mcp__{_ILLEGAL.sub('_', server)}", server, MAX // 2)
+    name = f"mcp__{_ILLEGAL.sub('_', server)}"
+    return name if len(name) <= MAX // 2 else _hashed(name, server, MAX // 2)
 
 
 def tool_names(server: str, tools: Sequence[str], taken: Collection[str] = ()) -> list[str]:
@@ -18,16 +19,14 @@ def tool_names(server: str, tools: Sequence[str], taken: Collection[str] = ()) -
     made: list[str] = []
     for tool in tools:
         plain = f"{server_name(server)}__{_ILLEGAL.sub('_', tool)}"
-        name = _fit(plain, tool, MAX)
+        name = plain if len(plain) <= MAX else _hashed(plain, tool, MAX)
         while name in made or name in taken:
             tool += "'"
-            name = _fit(plain + "_" * MAX, tool, MAX)
+            name = _hashed(plain, tool, MAX)
         made.append(name)
     return made
 
 
-def _fit(name: str, meant: str, room: int) -> str:
-    if len(name) <= room:
-        return name
+def _hashed(name: str, meant: str, room: int) -> str:
     digest = hashlib.sha256(meant.encode("utf-8", "replace")).hexdigest()[:6]
-    return f"{name[: room - 7].rstrip('_')}_{digest}"
+    return f"{name[: room - 7]}_{digest}"

@@ -7,9 +7,11 @@ listing is missing, and end with the last session.
 
 import asyncio
 import concurrent.futures
+import contextlib
+import signal
 import threading
 import time
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -84,7 +86,8 @@ class Servers:
             elif not wrong:
                 wanted.append(server)
         if wanted:
-            found |= self._run(self._learn_all(wanted)).result()
+            with _interruptible():
+                found |= self._run(self._learn_all(wanted)).result()
         return {server.name: found[server.name] for server in self.settings if server.name in found}
 
     async def read(self, server: str, uri: str) -> tuple[Content, ...]:
@@ -171,6 +174,19 @@ class Servers:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=_live, args=(self._loop,), name="mcp", daemon=True).start()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Let Ctrl-C end a wait: asyncio would only make a note of it for when its loop goes on."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _live(loop: asyncio.AbstractEventLoop) -> None:
