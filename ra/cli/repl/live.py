@@ -274,7 +274,7 @@ class Live:
 
     def _field_height(self) -> Dimension:
         most = max(1, self.app.output.get_size().rows - 4)
-        menu = min(MENU, most) if self.buffer.complete_state is not None else 1
+        menu = min(MENU, len(self.buffer.complete_state.completions) + 1, most) if self.buffer.complete_state else 1
         return Dimension(min=menu, max=most)
 
     def _above(self) -> FormattedText:
