@@ -8,7 +8,7 @@ from ra.cli.ask import forget_typed_ahead
 from ra.cli.output import Streams
 from ra.cli.safe import visible
 from ra.config.load import Resolved
-from ra.config.trust import Trust
+from ra.config.trust import FILE, Trust
 from ra.core.errors import Refused
 
 Again = Callable[..., Resolved]
@@ -41,7 +41,7 @@ def settle(resolved: Resolved, args: argparse.Namespace, streams: Streams, again
 
 
 def _trusted(resolved: Resolved, again: Again) -> Resolved:
-    Trust(resolved.data_dir / "trust.json").record(resolved.root, resolved.items)
+    Trust(resolved.data_dir / FILE).record(resolved.root, resolved.items)
     return again(trusting=True)
 
 

@@ -1,6 +1,5 @@
 """What has the user allowed in a project for good, when asked? Rules, in a file that only the user can write."""
 
-import os
 from pathlib import Path
 
 from ra.config import private
@@ -12,11 +11,11 @@ class Allowed:
 
     def rules(self, project: Path) -> tuple[str, ...]:
         """Raises UserError for a file that cannot be believed."""
-        return tuple(self._read().get(_name(project), ()))
+        return tuple(self._read().get(private.name_of(project), ()))
 
     def add(self, project: Path, rule: str) -> None:
         known = self._read()
-        rules = known.setdefault(_name(project), [])
+        rules = known.setdefault(private.name_of(project), [])
         if rule not in rules:
             rules.append(rule)
             private.write(self.path, known)
@@ -24,15 +23,11 @@ class Allowed:
     def remove(self, project: Path, rule: str) -> bool:
         """False when it was not there."""
         known = self._read()
-        if rule not in known.get(_name(project), []):
+        if rule not in known.get(private.name_of(project), []):
             return False
-        known[_name(project)].remove(rule)
+        known[private.name_of(project)].remove(rule)
         private.write(self.path, known)
         return True
 
     def _read(self) -> dict[str, list[str]]:
         return private.read(self.path, dict[str, list[str]], again="allow it again when asked") or {}
-
-
-def _name(project: Path) -> str:
-    return os.path.realpath(project).encode("utf-8", "backslashreplace").decode()

@@ -5,10 +5,9 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ra.config.yamlfile import MAX_VARIABLES, VARIABLE, Path_
+from ra.config import private
+from ra.config.yamlfile import Path_, unveiled, veiled
 from ra.core.errors import ConfigError
-
-_FIRST_PRIVATE = 0xE000
 
 
 def change(path: Path, key: Path_, value: str | None) -> bool:
@@ -29,14 +28,9 @@ def changed_text(text: str, key: Path_, value: str | None, *, name: str = "ra.ya
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 4096  # no line of the user's is folded
-    # Inside {braces} YAML cannot read ${VAR}: each stands as one private character meanwhile.
-    variables = [found.group() for found in VARIABLE.finditer(text)]
-    if len(variables) > MAX_VARIABLES:
-        raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables.")
-    numbers = iter(range(len(variables)))
-    hidden = VARIABLE.sub(lambda found: chr(_FIRST_PRIVATE + next(numbers)), text)
+    veil, variables = veiled(text, name=name)
     try:
-        data: Any = yaml.load(hidden)
+        data: Any = yaml.load(veil)
     except YAMLError as error:
         raise ConfigError(f"{name}: not YAML: {str(error).splitlines()[0]}. Mend it first.") from error
     data = CommentedMap() if data is None else data
@@ -59,10 +53,7 @@ def changed_text(text: str, key: Path_, value: str | None, *, name: str = "ra.ya
         place[key[-1]] = value
     out = StringIO()
     yaml.dump(data, out)
-    written = out.getvalue()
-    for number, variable in enumerate(variables):
-        written = written.replace(chr(_FIRST_PRIVATE + number), variable)
-    return written
+    return unveiled(out.getvalue(), variables)
 
 
 def _read(path: Path) -> str:
@@ -78,15 +69,7 @@ def _write(path: Path, text: str) -> None:
     """A new file in place of the old one, with its rights; behind a link, the file that it leads to."""
     target = Path(os.path.realpath(path))
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-        draft = target.with_name(f"{target.name}.{os.getpid()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-        with os.fdopen(descriptor, "wb") as file:
-            os.fchmod(descriptor, mode)
-            file.write(text.encode())
-            file.flush()
-            os.fsync(descriptor)
-        draft.replace(target)
+        private.replace(target, text.encode(), mode=mode)
     except OSError as error:
         raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error

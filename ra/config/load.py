@@ -11,6 +11,7 @@ from ra.config import guards, paths, schema, trust, yamlfile
 from ra.config.settings import Config
 from ra.config.yamlfile import Layer, Origin, Path_
 from ra.core.errors import ConfigError, UsageError
+from ra.core.settings import camel, snake
 
 DEFAULT = Origin("default", kind="default")
 
@@ -70,7 +71,7 @@ def resolve(
     layers.append(flagged(flags or {}))
     layers = [_checked(layer) for layer in layers]
     where = paths.data_dir(env, _configured_data_dir(layers))
-    guard = _Guard(root, trust.Trust(where / "trust.json"), trusting=trusting)
+    guard = _Guard(root, trust.Trust(where / trust.FILE), trusting=trusting)
     data: dict[str, Any] = {}
     origins: dict[Path_, Origin] = {}
     for layer in layers:
@@ -165,7 +166,7 @@ def _checked(layer: Layer) -> Layer:
     """The layer with camelCase keys and legal values, its origins renamed along."""
 
     def place(path: Path_) -> Origin:
-        return next((layer.origins[path[:n]] for n in range(len(path), -1, -1) if path[:n] in layer.origins), DEFAULT)
+        return _origin(layer, path)
 
     data = schema.tidy(layer.data, Config, place)
     for name, agent in data.get("agents", {}).items():
@@ -174,6 +175,11 @@ def _checked(layer: Layer) -> Layer:
         _check_strategy(data, (*key, "contextStrategy"), place)
     secrets = {_camel(path): secret for path, secret in layer.secrets.items()}
     return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()}, secrets)
+
+
+def _origin(layer: Layer, path: Path_) -> Origin:
+    """Who set a value: the nearest of what it lies in that the layer knows."""
+    return next((layer.origins[path[:n]] for n in range(len(path), -1, -1) if path[:n] in layer.origins), DEFAULT)
 
 
 def _check_strategy(data: dict[str, Any], key: Path_, place: schema.Place) -> None:
@@ -192,10 +198,10 @@ def _checked_agent(agent: Any, name: str, place: schema.Place) -> dict[str, Any]
     known = schema.fields(AgentSettings) | schema.fields(SessionSettings) | {"handler": str, "description": str}
     clean: dict[str, Any] = {}
     for key, value in agent.items():
-        camel = next((name for name in known if key in {name, schema.snake(name)}), None)
-        if camel is None:
+        found = next((name for name in known if key in {name, snake(name)}), None)
+        if found is None:
             raise ConfigError(f"{place((*path, key))}: unknown key agents.{name}.{key}; {schema.hint(key, known)}.")
-        clean[camel] = schema.tidy(value, known[camel], place, (*path, key))
+        clean[found] = schema.tidy(value, known[found], place, (*path, key))
     return clean
 
 
@@ -226,9 +232,7 @@ def _anchored(layer: Layer, cwd: Path) -> Layer:
         if isinstance(value, list):
             return [walk(item, (*path, str(index))) for index, item in enumerate(value)]
         if isinstance(value, str) and _is_path(path, value):
-            origin = next(
-                (layer.origins[path[:n]] for n in range(len(path), 0, -1) if path[:n] in layer.origins), DEFAULT
-            )
+            origin = _origin(layer, path)
             base = cwd if origin.kind == "flag" else (cwd / origin.name).parent
             return str(base / Path(value).expanduser())
         return value
@@ -261,7 +265,4 @@ def _camel(path: Path_) -> Path_:
     """Keys that users name themselves (agents, providers, sources) keep their underscores."""
     free = {("agents",): 1, ("app", "prices"): 2, ("app", "providers"): 2, ("agent", "context", "sources"): 3}
     named = next((depth for head, depth in free.items() if path[: len(head)] == head), None)
-    return tuple(
-        part if index == named else "".join([part.split("_")[0], *(p.title() for p in part.split("_")[1:])])
-        for index, part in enumerate(path)
-    )
+    return tuple(part if index == named else camel(part) for index, part in enumerate(path))

@@ -32,13 +32,22 @@ def read(path: Path, kind: Any, *, again: str) -> Any:
 
 
 def write(path: Path, value: Mapping[str, Any]) -> None:
-    """A new file in place of the old one: a crash leaves one or the other."""
+    replace(path, json.dumps(value, indent=1, sort_keys=True).encode())
+
+
+def name_of(project: Path) -> str:
+    """A project as a key of such a file: where it really is, in text that can be stored."""
+    return os.path.realpath(project).encode("utf-8", "backslashreplace").decode()
+
+
+def replace(path: Path, data: bytes, *, mode: int = 0o600) -> None:
+    """A new file in place of the old one: a crash leaves one or the other. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = path.with_name(f"{path.name}.{os.getpid()}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(descriptor, 0o600)
-        file.write(json.dumps(value, indent=1, sort_keys=True).encode())
+        os.fchmod(descriptor, mode)
+        file.write(data)
         file.flush()
         os.fsync(descriptor)
     draft.replace(path)

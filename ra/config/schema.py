@@ -1,7 +1,6 @@
 """Is this data a legal value of that type? If not, say the key, the value, the place and what would be right."""
 
 import difflib
-import re
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -11,14 +10,9 @@ import msgspec
 
 from ra.config.yamlfile import Origin, Path_
 from ra.core.errors import ConfigError
-from ra.core.settings import Settings
+from ra.core.settings import Settings, snake
 
-_CAPITAL = re.compile(r"(?<=[a-z0-9])([A-Z])")
 Place = Callable[[Path_], Origin]
-
-
-def snake(name: str) -> str:
-    return _CAPITAL.sub(r"_\1", name).lower()
 
 
 def fields(kind: type[Settings]) -> dict[str, Any]:

@@ -14,12 +14,14 @@ from typing import Any
 
 import msgspec
 
+from ra.agent.settings import STRATEGIES
 from ra.config import private
+from ra.core.settings import camel
 from ra.core.value import Value
 
 Key = tuple[str, ...]
 
-STRATEGIES = ("timeline", "layered", "planner")
+FILE = "trust.json"  # in the data directory
 
 # Where a request goes, with which key, and who watches over it: these are the user's, in the user's own file.
 NEVER = frozenset(
@@ -105,7 +107,7 @@ def never(data: Mapping[str, Any]) -> tuple[Key, ...]:
         key, value = waiting.pop(0)
         if key[-1].replace("_", "").replace("-", "").lower() in NEVER:
             found.append(key)
-        elif _camel(key[-1]) in ("sources", "mcpServers", "systemPrompt"):
+        elif camel(key[-1]) in ("sources", "mcpServers", "systemPrompt"):
             continue  # names and texts of the user's own; servers are asked about as a whole
         elif isinstance(value, Mapping):
             waiting += [((*key, str(name)), part) for name, part in value.items()]
@@ -222,19 +224,19 @@ class Trust:
 
     def ask_for(self, project: Path, items: Sequence[Item]) -> tuple[Item, ...]:
         """What the user has not agreed to yet, or what has changed since. Raises UserError for an unusable file."""
-        known = self._read().get(_name(project), {})
+        known = self._read().get(private.name_of(project), {})
         return tuple(item for item in items if fingerprint(item) not in known)
 
     def record(self, project: Path, items: Sequence[Item]) -> None:
         """The user agrees to these, as they are now. What was agreed to before still is: it may be another file's."""
         projects = self._read()
-        projects.setdefault(_name(project), {}).update({fingerprint(item): item.line for item in items})
+        projects.setdefault(private.name_of(project), {}).update({fingerprint(item): item.line for item in items})
         private.write(self.path, projects)
 
     def revoke(self, project: Path) -> bool:
         """Forget a project; False when it was not known."""
         projects = self._read()
-        known = projects.pop(_name(project), None) is not None
+        known = projects.pop(private.name_of(project), None) is not None
         if known:
             private.write(self.path, projects)
         return known
@@ -275,10 +277,6 @@ def _real(folder: Path, name: str) -> str:
         return ""
 
 
-def _name(project: Path) -> str:
-    return os.path.realpath(project).encode("utf-8", "backslashreplace").decode()
-
-
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = data.get(name)
     return value if isinstance(value, Mapping) else {}
@@ -294,11 +292,6 @@ def _each(values: Any, key: Key) -> Iterator[tuple[Key, Any]]:
             yield (*key, str(index)), value
     elif values is not None:  # a single one without a list is refused later; here it must not slip through
         yield key, values
-
-
-def _camel(name: str) -> str:
-    head, *rest = name.split("_")
-    return head + "".join(part.title() for part in rest)
 
 
 def _json(value: Any) -> str:

@@ -1,7 +1,7 @@
 """How is a YAML file read without trusting it? Safely, with limits, and remembering the line of every value."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,12 +59,7 @@ def read(path: Path, env: Mapping[str, str], *, kind: str = "user") -> Layer:
 def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -> Layer:
     import yaml  # 20 ms that a run without configuration files does not pay
 
-    # Inside {braces} YAML cannot read ${VAR}: each stands as one private character until its value is asked for.
-    variables = [match.group() for match in VARIABLE.finditer(text)]
-    if len(variables) > MAX_VARIABLES:
-        raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables.")
-    numbers = iter(range(len(variables)))
-    text = VARIABLE.sub(lambda _: chr(_FIRST_PRIVATE + next(numbers)), text)
+    text, variables = veiled(text, name=name)
     try:
         loader = yaml.SafeLoader(text)
     except yaml.YAMLError as error:
@@ -87,6 +82,22 @@ def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -
     if not isinstance(data, dict):
         raise ConfigError(f"{name}:1: a configuration file is a mapping such as `agent: {{model: …}}`.")
     return Layer(data, reader.origins, reader.secrets)
+
+
+def veiled(text: str, *, name: str) -> tuple[str, list[str]]:
+    """The text with one private character for each variable, and the variables in their order.
+
+    Inside {braces} YAML cannot read ${VAR}. `unveiled` puts them back.
+    """
+    variables = [match.group() for match in VARIABLE.finditer(text)]
+    if len(variables) > MAX_VARIABLES:
+        raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables.")
+    numbers = iter(range(len(variables)))
+    return VARIABLE.sub(lambda _: chr(_FIRST_PRIVATE + next(numbers)), text), variables
+
+
+def unveiled(text: str, variables: Sequence[str]) -> str:
+    return _PRIVATE.sub(lambda match: variables[ord(match.group()) - _FIRST_PRIVATE], text)
 
 
 def _guard_depth(text: str, name: str) -> None:

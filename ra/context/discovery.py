@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
-from ra.context.settings import PATTERNS
 from ra.core.model import Section
+from ra.core.settings import INSTRUCTION_FILES
 from ra.core.text import shown
 from ra.core.value import Value
 
@@ -44,7 +44,7 @@ def git_root(cwd: Path) -> Path | None:
 
 
 def discover(
-    cwd: Path, root: Path | None = None, patterns: Sequence[str] = PATTERNS, *, uid: int | None = None
+    cwd: Path, root: Path | None = None, patterns: Sequence[str] = INSTRUCTION_FILES, *, uid: int | None = None
 ) -> Discovered:
     """The files from the project's root down to `cwd`. Without a root that is the git root, else `cwd` alone."""
     cwd = Path(os.path.realpath(cwd))
@@ -56,7 +56,7 @@ def nested(
     touched: Path,
     cwd: Path,
     root: Path | None = None,
-    patterns: Sequence[str] = PATTERNS,
+    patterns: Sequence[str] = INSTRUCTION_FILES,
     *,
     given: Collection[Section],
     uid: int | None = None,

@@ -5,9 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from ra.core.model import Tier
-from ra.core.settings import Settings
-
-PATTERNS = ("CLAUDE.md", "AGENTS.md", ".cursorrules", ".windsurfrules", ".github/copilot-instructions.md")
+from ra.core.settings import INSTRUCTION_FILES, Settings
 
 Positive = Annotated[int, Meta(gt=0)]
 Share = Annotated[float, Meta(gt=0, le=1)]
@@ -48,7 +46,7 @@ class SourceSettings(Settings, frozen=True, kw_only=True):
 
 class ContextSettings(Settings, frozen=True, kw_only=True):
     enabled: bool = True
-    patterns: tuple[str, ...] = PATTERNS
+    patterns: tuple[str, ...] = INSTRUCTION_FILES
     resolvers: tuple[ResolverSettings, ...] = ()
     source_budget: float | None = None
     sources: dict[str, SourceSettings] = {}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ra.core.errors import HookFailed, Stopped, UserError
+from ra.core.settings import snake
 from ra.middleware.context import HOOKS, Context, Hook
 from ra.middleware.script import Script, command_for
 from ra.middleware.settings import MiddlewareSettings, ShellHook
@@ -23,11 +24,6 @@ Load = Callable[..., Any]
 
 Call = Callable[..., Awaitable[Any]]
 """`plugins.Worker().call`: (function, ctx, *, timeout_s, file, what) → what it returns; raises HookFailed."""
-
-
-def snake(hook: Hook) -> str:
-    """`beforeModelCall` is a function `before_model_call` in a file, and a field of the settings."""
-    return re.sub(r"(?=[A-Z])", "_", hook).lower()
 
 
 class Hooks:

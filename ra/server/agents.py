@@ -10,7 +10,7 @@ from ra.agent.observe import Line
 from ra.agent.settings import STRATEGIES
 from ra.app import App, Options
 from ra.app.readonly import reading
-from ra.config import paths
+from ra.config import paths, trust
 from ra.config.load import Resolved
 from ra.core.errors import RaError, Refused
 from ra.server.log import Log
@@ -99,7 +99,7 @@ class Agents:
     def _signature(self) -> tuple[object, ...]:
         base = self.base
         files = {
-            base.data_dir / "trust.json",
+            base.data_dir / trust.FILE,
             paths.user_file(self._env),
             base.root / paths.FILE_NAME,
             base.cwd / paths.FILE_NAME,

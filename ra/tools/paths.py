@@ -9,10 +9,10 @@ from pathlib import Path
 
 import msgspec
 
+from ra.core.settings import INSTRUCTION_FILES
 from ra.core.value import Value
 from ra.tools.tool import Mistake
 
-INSTRUCTIONS = ("CLAUDE.md", "AGENTS.md", ".cursorrules", ".windsurfrules", ".github/copilot-instructions.md")
 CONFIG_NAMES = ("ra.yaml",)
 OWN_DIRS = (".git", ".ra")
 
@@ -75,7 +75,7 @@ def matches(name: str, patterns: tuple[str, ...]) -> bool:
     return any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTIONS) -> str:
+def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTION_FILES) -> str:
     """Why a path below the project is not simply written, or "" when it is."""
     parts = [fold(part) for part in relative.split(os.sep) if part not in ("", ".")]
     for own in OWN_DIRS:
@@ -102,7 +102,7 @@ class Place(Value, frozen=True):
     boxed: bool = False
     free: tuple[str, ...] = ()
     roots: dict[str, str] = {}
-    instructions: tuple[str, ...] = INSTRUCTIONS
+    instructions: tuple[str, ...] = INSTRUCTION_FILES
     real: Callable[[str], str] = os.path.realpath
 
     def joined(self, path: str, tool: str = "") -> str:

@@ -12,6 +12,7 @@ from ra.core.events import Event, ToolOutput, Warned
 from ra.core.facts import Entry, Fact
 from ra.core.messages import Text, ToolCall, ToolResult
 from ra.core.model import ToolSpec
+from ra.core.settings import INSTRUCTION_FILES
 from ra.core.value import Value
 from ra.tools.builtin.agent import RunAgent, agent_tool
 from ra.tools.builtin.bash import Shell, bash_tool
@@ -26,7 +27,7 @@ from ra.tools.builtin.webfetch import Fetch, webfetch_tool
 from ra.tools.builtin.write import write_tool
 from ra.tools.environment import clean
 from ra.tools.options import ToolOptions, options_of
-from ra.tools.paths import INSTRUCTIONS, Place, shown
+from ra.tools.paths import Place, shown
 from ra.tools.permissions import Allow, Ask, Deny, decide
 from ra.tools.process import Launch
 from ra.tools.rules import Rule, parse_rule
@@ -67,7 +68,7 @@ class Toolbox:
         writes: bool = False,
         sandbox: Sandbox = "auto",
         hidden: Sequence[str] = (),
-        instructions: tuple[str, ...] = INSTRUCTIONS,
+        instructions: tuple[str, ...] = INSTRUCTION_FILES,
         tool_timeout_s: float = 120,
         settings: ToolSettings | None = None,
         recall: Recall | None = None,

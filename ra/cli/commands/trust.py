@@ -7,14 +7,14 @@ import typer
 
 from ra.cli.commands import Call
 from ra.cli.safe import visible
-from ra.config.trust import Trust
+from ra.config.trust import FILE, Trust
 from ra.core.errors import UserError
 
 app = typer.Typer(add_completion=False, invoke_without_command=True, help="Trust this project's hooks and commands.")
 
 
 def _trust(call: Call) -> Trust:
-    return Trust(call.resolved.data_dir / "trust.json")
+    return Trust(call.resolved.data_dir / FILE)
 
 
 @app.callback()
