@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from ra.core.value import JsonObject, encode
-from ra.providers.script import Call, Step
-from ra.testing.server import DialectName
+from ra.providers.script import Call, Fault, Step
+from ra.testing.server import DialectName, LoopbackServer
 from tests.agent.scenario import ended, run, world
-from tests.context_e2e.longrun import ANSWER, Strict
+from tests.context_e2e.longrun import ANSWER, PROMPT, Strict, counted, plant, reading
 
 DIALECTS: tuple[DialectName, ...] = ("anthropic", "openai-chat")
 STRATEGIES = ("truncate", "digest", "summarize", "auto")
@@ -89,3 +89,19 @@ def test_a_server_that_refuses_everything_as_too_long_is_not_asked_for_ever(tmp_
     assert last.outcome == "failed"
     assert len(server.refused) <= 4
     assert encode(last.error) != b'""'
+
+
+def test_a_server_that_names_no_limit_is_fitted_all_the_same(tmp_path: Path) -> None:
+    def too_large(_: int, body: JsonObject) -> Fault | None:
+        refused = counted(8000, 1.3)(encode(body).decode()) > 8000
+        return Fault("status", 400, message="Input is too long for requested model.") if refused else None
+
+    steps = reading(40)
+    turns = iter(range(1, 100))
+    with LoopbackServer("anthropic", lambda body: steps(next(turns), body), faults=too_large) as server:
+        app = world(tmp_path, server, "anthropic")
+        plant(app.resolved.root, 40, 400)
+        last = ended(run(app, PROMPT))
+        sizes = [counted(8000, 1.3)(encode(body).decode()) for body in server.bodies]
+    assert (last.outcome, last.answer) == ("answered", ANSWER)
+    assert sum(size > 8000 for size in sizes) == 1
