@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: help install demo test check format bench lock clean
+.PHONY: help install demo test check format bench wheel lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -38,6 +38,11 @@ format: $(STAMP)  ## format and mend what can be mended
 
 bench: $(STAMP)  ## measure start-up, steps and the engine, as ratios in one run
 	$(BIN)/python -m tests.bench
+
+wheel: $(STAMP)  ## build the wheel, install it in a fresh environment, and ask it something there
+	rm -rf dist
+	$(BIN)/python -m hatchling build -t wheel
+	@bash docs/try-wheel.sh $(BIN) dist/*.whl
 
 lock: $(STAMP)  ## pin the dependencies anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
