@@ -122,8 +122,8 @@ class Reading:
         info = connect.info(provider, model)
         learned = self.store.learned(model)
         settings = self.resolved.config.agent.compaction
-        limit = window.resolve(settings.context_window, learned.window if learned else None, info.window)
-        factor = learned.factor if learned and learned.factor else info.tokens_per_o200k
+        limit = window.resolve(settings.context_window, learned.window, info.window)
+        factor = learned.factor or info.tokens_per_o200k
         engine = Engine(settings, estimator=Estimator(factor), window=limit, info=info, cache_key=self.timeline.session)
         for event in events:
             engine.apply(event)

@@ -3,16 +3,16 @@
 import asyncio
 import time
 from collections.abc import Callable
-from contextlib import aclosing
 
 from ra.agent.compose import Composed, Strategy
 from ra.agent.layering import Layers, Memory
+from ra.agent.turn import whole
 from ra.context.settings import PlannerSettings
 from ra.context.strategies import planner
 from ra.context.strategies.planner import Plan, Unplanned
 from ra.core.errors import BadStream, RaError
 from ra.core.messages import Message
-from ra.core.model import Reply, Request, Usage
+from ra.core.model import Usage
 from ra.core.ports import Provider
 
 Charge = Callable[[str, Usage, float], None]
@@ -39,7 +39,7 @@ class Planner:
         began = time.monotonic()
         try:
             async with asyncio.timeout(self.settings.timeout):
-                reply = await _reply(self._provider, request)
+                reply = await whole(self._provider, request)
         except BadStream as error:
             if error.usage != Usage():
                 self._charge(self._model, error.usage, time.monotonic() - began)
@@ -50,16 +50,6 @@ class Planner:
     async def close(self) -> None:
         if self._provider is not None:
             await self._provider.close()
-
-
-async def _reply(provider: Provider, request: Request) -> Reply:
-    """The answer alone. The stream is closed however this ends: a call that is given up is hung up on."""
-    stream = provider.stream(request)
-    async with aclosing(stream):  # type: ignore[type-var]
-        async for item in stream:
-            if isinstance(item, Reply):
-                return item
-    raise BadStream(f"{provider.name} ended its stream without an answer.")
 
 
 def planning(layers: Layers, small: Planner, memory: Memory, *, debug: Callable[[str], None]) -> Strategy:

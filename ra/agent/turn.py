@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import aclosing
 from decimal import Decimal
 from typing import Literal, assert_never
 
@@ -207,3 +208,13 @@ class Turn:
         parts = self._sizes.of(request)
         self.journal.record(answer, Spent(request.model, usage, amount, parts=parts, seconds=round(seconds, 3)))
         self.emit(TurnEnded(self.iteration, request.model, usage, amount))
+
+
+async def whole(provider: Provider, request: Request) -> Reply:
+    """An answer without its deltas, for side calls. The stream is closed however this ends: a call that is given up is
+    hung up on."""
+    async with aclosing(provider.stream(request)) as stream:
+        async for item in stream:
+            if isinstance(item, Reply):
+                return item
+    raise BadStream(f"{provider.name} ended its stream without an answer.")

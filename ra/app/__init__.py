@@ -29,7 +29,6 @@ from ra.providers.retry import Retries
 from ra.providers.settings import ProviderSettings
 from ra.resolvers.resolver import AskOutside
 from ra.timeline import folds
-from ra.timeline.store import Learned
 
 if TYPE_CHECKING:
     from ra.agent.handler import Handler
@@ -90,7 +89,7 @@ class App:
         `strategy` is the one that this task asked for; `nested`: it is a sub-agent's.
         """
         agent = self.config.agent
-        learned = self.store.learned(self.model) or Learned(None, None)
+        learned = self.store.learned(self.model)
         estimator = Estimator(learned.factor or self.info.tokens_per_o200k)
         provider = self.connect()
         engine = parts.engine(self, timeline.session, provider, estimator, learned)

@@ -12,7 +12,7 @@ from ra.agent.journal import Journal
 from ra.agent.limits import need_price
 from ra.agent.loop import Loop
 from ra.agent.prepare import Prepared, prepare
-from ra.agent.turn import Turn
+from ra.agent.turn import Turn, whole
 from ra.config.allowed import Allowed
 from ra.config.load import Resolved
 from ra.context import discovery, window
@@ -22,8 +22,9 @@ from ra.core.errors import ConfigError, UsageError, UserError
 from ra.core.events import ToolEnded, ToolStarted, Warned
 from ra.core.facts import Noticed, Spent
 from ra.core.messages import ToolCall, say
-from ra.core.model import Reply, Request, Section
+from ra.core.model import Section
 from ra.core.ports import Provider, Timeline
+from ra.core.settings import INSTRUCTION_FILES
 from ra.core.value import Value
 from ra.costs.prices import Prices
 from ra.middleware.hooks import Hooks
@@ -36,6 +37,7 @@ from ra.timeline.memory import MemoryTimeline
 from ra.timeline.store import Learned, Store
 from ra.tools.builtin.agent import RunAgent
 from ra.tools.environment import clean
+from ra.tools.permissions import rules_from
 from ra.tools.rules import Rule, parse_rule
 from ra.tools.tool import Output, Tool, text_output
 from ra.tools.toolbox import Toolbox
@@ -77,15 +79,12 @@ def allowed(resolved: Resolved) -> Allowed:
 
 def rules(resolved: Resolved, options: Options) -> tuple[Rule, ...]:
     """Flags, the configuration, and what was allowed when asked; deny is stronger than ask, and ask than allow."""
-    config = resolved.config
-    found = [parse_rule(text, "deny") for text in options.deny] + [parse_rule(text, "allow") for text in options.allow]
-    found += [parse_rule(text, "allow") for text in allowed(resolved).rules(resolved.root)]
-    for rule in config.agent.permissions.rules:
-        given = [text for text in (rule.deny, rule.ask, rule.allow) if text is not None]
-        if len(given) != 1:
-            raise ConfigError("agent.permissions.rules: each rule has exactly one of allow, ask and deny.")
-        found.append(parse_rule(given[0], "deny" if rule.deny else "ask" if rule.ask else "allow"))
-    return tuple(found)
+    kept = allowed(resolved).rules(resolved.root)
+    return (
+        *(parse_rule(text, "deny") for text in options.deny),
+        *(parse_rule(text, "allow") for text in (*options.allow, *kept)),
+        *rules_from(resolved.config.agent.permissions.rules),
+    )
 
 
 def resolvers(app: "App") -> Sequence[Resolver]:
@@ -238,6 +237,7 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
         writes=options.write,
         sandbox=options.sandbox,
         hidden=(str(app.resolved.data_dir),),
+        instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *agent.context.patterns))),
         tool_timeout_s=agent.tool_timeout,
         settings=agent.tools,
         recall=recall,
@@ -322,16 +322,6 @@ async def fetch(url: str) -> str:
     page = await get(url)
     text = await asyncio.to_thread(lambda: page.text)  # turning a long page into Markdown takes a second
     return text if page.status < 400 else f"The server answered {page.status}.\n{text}"
-
-
-async def whole(provider: Provider, request: Request) -> Reply:
-    """An answer without its deltas, for side calls."""
-    reply: Reply | None = None
-    async for item in provider.stream(request):
-        if isinstance(item, Reply):
-            reply = item
-    assert reply is not None, "a provider ends with its Reply, or raises"
-    return reply
 
 
 async def delegate(app: "App", task: str, parent: Loop) -> Output:

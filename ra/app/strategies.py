@@ -199,7 +199,7 @@ class Wiring:
         learned = app.store.learned(model)
         engine.info = connect.info(app.provider_name, model)
         configured = app.config.agent.compaction.context_window
-        engine.window = window.resolve(configured, learned.window if learned else None, engine.info.window)
+        engine.window = window.resolve(configured, learned.window, engine.info.window)
         compose.model = model
 
     # --- the planner ---

@@ -65,7 +65,7 @@ async def dry_run(session: Session, prepared: Prepared, app: App, streams: Strea
         assembly.request,
         estimator=session.engine.estimator,
         window=session.engine.window.limit,
-        price=lambda model, usage: app.prices.price(model, usage, app.provider_name),
+        price=app.price,
     )
     show_report(told, streams, as_json=as_json)
     return 0

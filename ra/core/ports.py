@@ -1,6 +1,6 @@
 """What can be swapped? Protocols with at least two shipped implementations each."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Protocol
 
 from ra.core.events import Streamed
@@ -14,7 +14,7 @@ class Provider(Protocol):
 
     name: str
 
-    def stream(self, request: Request) -> AsyncIterator[Streamed]:
+    def stream(self, request: Request) -> AsyncGenerator[Streamed, None]:
         """Deltas, then exactly one Reply.
 
         Raises Overflowed, AuthFailed, QuotaExceeded, Unavailable (retries used up) or BadStream.

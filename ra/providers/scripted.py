@@ -1,7 +1,7 @@
 """How does one run without a model? `ScriptedProvider` says what a script tells it to, in the way a model would."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 
 from ra.core.errors import BadStream, ProviderError, Unavailable
 from ra.core.events import CallDelta, Delta, Streamed, TextDelta, ThinkingDelta
@@ -32,7 +32,7 @@ class ScriptedProvider:
         self._window = info.window if info else None
         self.requests: list[Request] = []
 
-    async def stream(self, request: Request) -> AsyncIterator[Streamed]:
+    async def stream(self, request: Request) -> AsyncGenerator[Streamed, None]:
         self.requests.append(request)
         if self._window and (sent := _tokens(request)) > self._window:
             raise failure(400, {}, f"prompt is too long: {sent} tokens > {self._window} maximum")

@@ -51,8 +51,8 @@ class SessionInfo(Value, frozen=True):
 class Learned(Value, frozen=True):
     """What the errors and the bills of a model have taught: its window, and its tokens per token of o200k_base."""
 
-    window: int | None
-    factor: float | None
+    window: int | None = None
+    factor: float | None = None
 
 
 class Store:
@@ -183,9 +183,9 @@ class Store:
         for session, key, when, fact in self._select(query, since, project, project):
             yield session, event_of(at_of(key), when, fact)
 
-    def learned(self, model: str) -> Learned | None:
+    def learned(self, model: str) -> Learned:
         found = self._select("SELECT window, factor FROM models WHERE model = ?", model)
-        return Learned(*found[0]) if found else None
+        return Learned(*found[0]) if found else Learned()
 
     def learn(self, model: str, *, window: int | None = None, factor: float | None = None) -> None:
         """Remember what a model taught; what is None stays as it was."""

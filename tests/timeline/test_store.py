@@ -93,7 +93,7 @@ def test_memory_takes_over_where_a_file_ended(first: list[Fact], second: list[Fa
 
 
 def test_nothing_is_made_before_something_is_recorded(store: Store) -> None:
-    assert (store.sessions(), store.latest("/p"), store.search("x"), store.learned("m")) == ([], None, [], None)
+    assert (store.sessions(), store.latest("/p"), store.search("x"), store.learned("m")) == ([], None, [], Learned())
     assert not store.path.parent.exists()
     timeline = store.create("/p")
     assert list(timeline.events()) == []
