@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
+# As pip does: behind a company's proxy only the system knows the certificate.
+export UV_SYSTEM_CERTS ?= 1
+
 .PHONY: help install demo test check format bench wheel lock clean
 
 help:  ## show this list
