@@ -194,12 +194,14 @@ class Engine:
     def learn(self, limit: int | None, *, sent: int | None = None) -> int | None:
         """After an overflow: what the server said of its window and of the request. The window to remember, if any.
 
-        A refused request is larger than the limit, whatever our count says; without a limit three quarters are tried.
+        A refused request is larger than the limit, whatever our count says; without a limit three quarters are tried,
+        or as much as was taken before.
         """
         told = self.meter.refuse(sent or limit)
+        taken = 0 if self.meter.cut else self.meter.billed
         known = self.window.limit
         if self.window.origin != "configured" or known is None or (limit or 0) < known:
-            self.window = Window(limit or int(told * GUESS), "learned")
+            self.window = Window(limit or max(int(told * GUESS), taken), "learned")
         return limit
 
     @property

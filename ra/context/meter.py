@@ -58,7 +58,7 @@ class Meter:
     def refuse(self, told: int | None) -> int:
         """The request was refused, and its size told, if it was: until it is cut, it counts for at least that."""
         plain = self._view.tokens()
-        size = told or self._estimator.scaled(plain)
+        size = told or self.measure(None) or 1
         self._refused = min(CREDIBLE_RATE, size / max(1, plain))
         return size
 
