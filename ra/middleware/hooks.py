@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from types import FunctionType
 from typing import Any
 
 from ra.core.errors import HookFailed, Stopped, UserError
@@ -110,7 +111,14 @@ class _Function:
         self._call = call
 
     async def run(self, ctx: Context, *, timeout_s: float) -> list[str]:
-        await self._call(self.function, ctx, timeout_s=timeout_s, file=self.file, what=str(ctx.hook))
+        answer = await self._call(self.function, ctx, timeout_s=timeout_s, file=self.file, what=str(ctx.hook))
+        if answer is not None and answer is not ctx:
+            # `return False`, or a body with a yield that never ran: a guard that was not understood must not let pass.
+            line = self.function.__code__.co_firstlineno if isinstance(self.function, FunctionType) else 0
+            raise HookFailed(
+                f"{self.file}:{line}: {ctx.hook} returned {type(answer).__name__}; a hook returns nothing: "
+                "it changes ctx, or calls ctx.stop(reason) or ctx.deny(reason)."
+            )
         return []
 
 

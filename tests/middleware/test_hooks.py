@@ -247,6 +247,9 @@ def test_stop_ends_the_run_after_the_chain_and_edits_are_still_there(chain: Chai
         ),
         ("def middleware(ctx):\n  ctx.tool_call = 5", ":2: beforeToolExecution failed: TypeError"),
         ("def middleware(ctx):\n  ctx.loop.messages = 'x'", ":2: beforeToolExecution failed: TypeError"),
+        ("def middleware(ctx):\n  return False", ":1: beforeToolExecution returned bool; a hook returns nothing"),
+        ("def middleware(ctx):\n  ctx.deny('no')\n  yield", ":1: beforeToolExecution returned generator;"),
+        ("async def middleware(ctx):\n  yield", ":1: beforeToolExecution returned async_generator;"),
     ],
 )
 def test_a_hook_that_raises_or_hangs_fails_closed_with_file_hook_and_line(chain: Chain, source: str, said: str) -> None:
