@@ -93,20 +93,24 @@ def _completion(args: argparse.Namespace, env: Mapping[str, str], streams: Strea
     return 0
 
 
-def read_config(args: argparse.Namespace, env: Mapping[str, str], *, trusting: bool = False) -> Resolved:
+def read_config(
+    args: argparse.Namespace, env: Mapping[str, str], *, agent: str | None = None, trusting: bool = False
+) -> Resolved:
+    """The configuration as it is now, for this agent or the one that a flag named."""
     return resolve(
         cwd=Path.cwd(),
         env=env,
         config_file=Path(args.config) if args.config else None,
         assignments=args.set,
         flags=flags.settings(args),
-        agent=args.agent,
+        agent=agent or args.agent,
         trusting=trusting,
     )
 
 
-def options(args: argparse.Namespace, streams: Streams) -> Options:
-    terminal = _on_terminal(streams)
+def options(args: argparse.Namespace, streams: Streams | None) -> Options:
+    """What the flags allow; without streams a program asks, and nobody can be asked back."""
+    terminal = streams is not None and _on_terminal(streams)
     return Options(
         tools=not args.no_tools,
         allow=tuple(args.allow),
@@ -115,7 +119,7 @@ def options(args: argparse.Namespace, streams: Streams) -> Options:
         write=args.write if args.write is not None else terminal,
         terminal=terminal,
         agent_file=args.agent_file,
-        channel="terminal" if streams.out_tty else "pipe",
+        channel="api" if streams is None else "terminal" if streams.out_tty else "pipe",
         agent=args.agent or "",
         dry_run=args.dry_run,
     )

@@ -5,13 +5,13 @@ import importlib
 import os
 from collections.abc import Mapping, Sequence
 from functools import partial
-from pathlib import Path
 
 import typer
 
 from ra.cli import flags
+from ra.cli.oneshot import read_config
 from ra.cli.output import Streams
-from ra.config.load import Resolved, resolve
+from ra.config.load import Resolved
 from ra.core.errors import UsageError
 
 # The modules are named after what they show; `context` would hide the package of that name.
@@ -46,15 +46,7 @@ class Call:
 
     def resolve(self, agent: str | None, *, trusting: bool = False) -> Resolved:
         """The configuration as it is now, for this agent."""
-        return resolve(
-            cwd=Path.cwd(),
-            env=self.env,
-            config_file=Path(self.args.config) if self.args.config else None,
-            assignments=self.args.set,
-            flags=flags.settings(self.args),
-            agent=agent,
-            trusting=trusting,
-        )
+        return read_config(self.args, self.env, agent=agent, trusting=trusting)
 
 
 def run_command(before: Sequence[str], words: Sequence[str], *, program: str) -> int:

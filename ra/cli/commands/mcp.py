@@ -2,19 +2,16 @@
 
 import asyncio
 from collections.abc import Sequence
-from functools import partial
 from typing import Annotated
 
 import msgspec
 import typer
 
-from ra.app import App, Options
+from ra.app import App
 from ra.app.mcp import servers
-from ra.cli import table
+from ra.cli import oneshot, table
 from ra.cli.commands import Call
-from ra.cli.oneshot import read_config
 from ra.cli.safe import one_line
-from ra.cli.trusting import settle
 from ra.tools.mcp.listing import Listing
 from ra.tools.mcp.offered import LAZY_ABOVE, specs
 from ra.tools.settings import McpServerSettings
@@ -62,18 +59,8 @@ def serve(ctx: typer.Context) -> None:
     Nothing is asked: what would ask is refused. Flags of a run stand before the command: ra --write mcp serve.
     """
     call: Call = ctx.obj
-    again = partial(read_config, call.args, call.env)
-    resolved = settle(again(), call.args, call.streams, again, terminal=False)
-    options = Options(
-        tools=not call.args.no_tools,
-        allow=tuple(call.args.allow),
-        deny=tuple(call.args.deny),
-        sandbox=call.args.sandbox or "auto",
-        write=bool(call.args.write),
-        channel="api",
-        agent=call.args.agent or "",
-    )
-    made = App(resolved, options, env=call.env, warn=lambda text: call.streams.err(f"ra: {text}\n"))
+    options = oneshot.options(call.args, None)
+    made = App(call.trusted(None), options, env=call.env, warn=lambda text: call.streams.err(f"ra: {text}\n"))
     from ra.server.mcp_stdio import serve as run  # the SDK: 0.9 s, and an error above need not wait for it
 
     run(made)

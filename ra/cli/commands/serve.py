@@ -1,16 +1,16 @@
 """`ra serve` (and `agentx daemon`): agents for programs, over HTTP."""
 
-from pathlib import Path
+from functools import partial
 from typing import Annotated, Literal
 
+import msgspec
 import typer
 
-from ra.app import App, Options
+from ra.app import App
 from ra.app.parts import rules
-from ra.cli import flags
+from ra.cli import oneshot
 from ra.cli.commands import Call
 from ra.cli.trusting import settle
-from ra.config.load import Resolved, resolve
 
 app = typer.Typer(add_completion=False, help="The HTTP API: POST /task, POST /chat, GET /sessions.")
 
@@ -41,27 +41,14 @@ def serve(
     from ra.server.log import Log
 
     call: Call = ctx.obj
-    trusting = call.args.trust
-
-    def read(agent: str | None) -> Resolved:
-        return resolve(
-            cwd=Path.cwd(),
-            env=call.env,
-            config_file=Path(call.args.config) if call.args.config else None,
-            assignments=call.args.set,
-            flags=flags.settings(call.args),
-            agent=agent or call.args.agent,
-            trusting=trusting,
-        )
-
+    read = partial(call.resolve, trusting=call.args.trust)
     base = settle(read(None), call.args, call.streams, lambda **_: read(None), terminal=False)
-    options = Options(
-        tools=not call.args.no_tools,
-        allow=(*call.args.allow, *(allow or ())),
-        deny=(*call.args.deny, *(deny or ())),
-        sandbox=call.args.sandbox or "auto",
-        write=write or bool(call.args.write),
-        channel="api",
+    flagged = oneshot.options(call.args, None)
+    options = msgspec.structs.replace(
+        flagged,
+        allow=(*flagged.allow, *(allow or ())),
+        deny=(*flagged.deny, *(deny or ())),
+        write=write or flagged.write,
         served=True,
     )
     log = Log(log_format, base.config.app.log_level)
