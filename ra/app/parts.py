@@ -238,6 +238,7 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
         sandbox=options.sandbox,
         hidden=(str(app.resolved.data_dir),),
         instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *agent.context.patterns))),
+        runs=tuple(dict.fromkeys(path for item in app.resolved.items for path in item.real_files)),
         tool_timeout_s=agent.tool_timeout,
         settings=agent.tools,
         recall=recall,

@@ -50,6 +50,13 @@ class Item(Value, frozen=True):
     files: tuple[str, ...] = ()
 
     @property
+    def real_files(self) -> Iterator[str]:
+        """The files by the names that a path may have: as it was written, and where it leads."""
+        for file in self.files:
+            yield os.path.normpath(file)
+            yield _real(Path("/"), file)
+
+    @property
     def line(self) -> str:
         return f"{'.'.join(self.key)}: {self.kind} {self.what}".encode("utf-8", "backslashreplace").decode()
 

@@ -92,7 +92,8 @@ class Place(Value, frozen=True):
     """Where calls happen: what is the project, what is free there.
 
     `writes`: file tools may write in the project (a terminal, or --write). `boxed`: Bash has an OS sandbox.
-    `free`: tools that touch nothing outside ra. `roots`: tools that are held to a folder of their own.
+    `free`: tools that touch nothing outside ra. `roots`: tools that are held to a folder of their own. `runs`: files
+    that ra itself runs outside any box, such as hooks: who can write them is out of the box.
     """
 
     root: str
@@ -103,6 +104,7 @@ class Place(Value, frozen=True):
     free: tuple[str, ...] = ()
     roots: dict[str, str] = {}
     instructions: tuple[str, ...] = INSTRUCTION_FILES
+    runs: tuple[str, ...] = ()
     real: Callable[[str], str] = os.path.realpath
 
     def joined(self, path: str, tool: str = "") -> str:

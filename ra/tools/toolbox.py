@@ -69,6 +69,7 @@ class Toolbox:
         sandbox: Sandbox = "auto",
         hidden: Sequence[str] = (),
         instructions: tuple[str, ...] = INSTRUCTION_FILES,
+        runs: tuple[str, ...] = (),
         tool_timeout_s: float = 120,
         settings: ToolSettings | None = None,
         recall: Recall | None = None,
@@ -83,7 +84,7 @@ class Toolbox:
         roots = {name: option.root_dir for name, option in options.items() if option.root_dir}
         self.rules = tuple(rules)
         self.undo = Undo()
-        self.place = Place(root, cwd or root, home, writes, roots=roots, instructions=instructions)
+        self.place = Place(root, cwd or root, home, writes, roots=roots, instructions=instructions, runs=runs)
         env = clean(env or {}, options.get("Bash", ToolOptions()).env)
         self.shell = Shell(self.place, env, self._launch, timeout_s=tool_timeout_s)
         self._sandbox, self._hidden = sandbox, tuple(hidden)

@@ -42,8 +42,9 @@ def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
     # A home directory is no project: what lies open there (.bashrc, .profile) would run outside the box.
     writable = not (root == "/" or (home and (home == root or home.startswith(root.rstrip("/") + "/"))))
     git = _git_paths(root)
-    names = [".ra", *place.instructions, *CONFIG_NAMES, *git]
+    names = [".ra", *_instructions(place, root), *CONFIG_NAMES, *git]
     own = [os.path.join(root, name) for name in names]
+    own += [path for path in place.runs if path.startswith(root.rstrip("/") + "/")]
     secrets = [*SYSTEM_SECRETS, *hidden, *(os.path.join(home, name) for name in CREDENTIALS if home)]
     seen = [place.real(path) for path in secrets if os.access(path, os.R_OK)]
     inside_out = [path for path in dict.fromkeys(seen) if not root.startswith(path.rstrip("/") + "/") and path != root]
@@ -52,6 +53,22 @@ def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
     watched += [path for path in own if not os.path.isdir(os.path.dirname(path))]
     mounted = tuple(path for path in own if path not in watched)
     return Layout(root, writable, mounted, tuple(watched), tuple(_topmost(inside_out)))
+
+
+def _instructions(place: Place, root: str) -> list[str]:
+    """The names that hold instructions here. A pattern is a project's own word, so it must not lead elsewhere."""
+    found = []
+    for pattern in place.instructions:
+        name = os.path.normpath(pattern)
+        if os.path.isabs(name) or name.split("/")[0] in ("..", "."):
+            continue
+        if "*" in name:
+            import glob  # hardly anybody has one
+
+            found += glob.glob(name, root_dir=root, include_hidden=True)[:MAX_MOUNTS]
+        else:
+            found.append(name)
+    return found
 
 
 def _git_paths(root: str) -> list[str]:

@@ -1,0 +1,91 @@
+"""What ra runs outside the box cannot be written from inside; what a project calls instructions must be its own."""
+
+import json
+import os
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Shell
+
+GUARD = "#!/bin/sh\necho '{}'\n"
+
+
+def run(shell: Shell, *calls: tuple[str, dict[str, Any]], flags: tuple[str, ...] = ()) -> list[str]:
+    """The results of these calls, one model call each."""
+    steps = [{"calls": [{"name": name, "args": args}]} for name, args in calls]
+    script = shell.home / "script.json"
+    script.write_text(json.dumps([*steps, {"text": "done"}]))
+    model = ("--provider", "scripted", "--model", str(script), "--output-format", "stream-json")
+    done = shell.ra(*model, "--trust", *flags, "go")
+    events = [json.loads(line) for line in done.stdout.splitlines()]
+    return ["".join(c["text"] for c in e["result"]["content"]) for e in events if e.get("type") == "tool-ended"]
+
+
+@pytest.fixture
+def guarded(shell: Shell) -> Shell:
+    """A trusted project with a hook that is a script."""
+    (shell.project / "hooks").mkdir()
+    script = shell.project / "hooks/guard.sh"
+    script.write_text(GUARD)
+    script.chmod(0o755)
+    (shell.project / "ra.yaml").write_text("agent: {middleware: {beforeToolExecution: [./hooks/guard.sh]}}\n")
+    return shell
+
+
+def without_bubblewrap(shell: Shell, folder: Path) -> None:
+    folder.mkdir()
+    for name in ("bash", "sh", "cat", "cp", "grep", "mkdir", "mv", "touch"):
+        (folder / name).symlink_to(str(shutil.which(name)))
+    shell.env["PATH"] = str(folder)
+
+
+@pytest.mark.parametrize("box", ["bubblewrap", "landlock"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "cp evil.sh hooks/guard.sh",
+        "cat evil.sh > hooks/guard.sh",
+        "mv hooks gone; mkdir hooks; cp evil.sh hooks/guard.sh",
+    ],
+)
+def test_a_command_cannot_rewrite_a_hook(guarded: Shell, tmp_path: Path, command: str, box: str) -> None:
+    mark = tmp_path / "escaped"
+    (guarded.project / "evil.sh").write_text(f"#!/bin/sh\ntouch {mark}\necho '{{}}'\n")
+    (guarded.project / "evil.sh").chmod(0o755)
+    if box == "landlock":
+        without_bubblewrap(guarded, tmp_path / "bin")
+    answers = run(guarded, ("Bash", {"command": command}), ("Bash", {"command": "echo hi"}))
+    assert (len(answers), answers[-1], mark.exists()) == (2, "hi", False)
+    assert (guarded.project / "hooks/guard.sh").read_text() == GUARD
+
+
+def test_a_file_tool_does_not_rewrite_a_hook_without_a_word(guarded: Shell) -> None:
+    call = ("Write", {"path": "hooks/../hooks/guard.sh", "content": "evil"})
+    assert run(guarded, call, flags=("--write",))[0].startswith(
+        "Refused: hooks/../hooks/guard.sh is protected: ra runs it."
+    )
+    assert (guarded.project / "hooks/guard.sh").read_text() == GUARD
+
+
+@pytest.mark.parametrize("form", ["{path}", "../{name}", "sub/../../{name}"])
+def test_patterns_that_lead_out_of_the_project_touch_nothing_there(shell: Shell, form: str) -> None:
+    path = shell.project.parent / "service.sock"
+    pattern = form.format(path=path, name=path.name)
+    (shell.project / "ra.yaml").write_text(json.dumps({"agent": {"context": {"patterns": [pattern, "*.rules"]}}}))
+    with socket.socket(socket.AF_UNIX) as service:
+        service.bind(os.path.relpath(path))
+        assert run(shell, ("Bash", {"command": "ls -d *.rules"})) == [
+            "ls: cannot access '*.rules': No such file or directory\n[exit code 2]"
+        ]
+        assert path.is_socket()
+
+
+def test_files_that_a_pattern_with_a_star_names_are_protected(shell: Shell) -> None:
+    (shell.project / "ra.yaml").write_text("agent: {context: {patterns: ['*.rules']}}")
+    (shell.project / "team.rules").write_text("be kind")
+    run(shell, ("Bash", {"command": "echo evil > team.rules"}))
+    assert (shell.project / "team.rules").read_text() == "be kind"
