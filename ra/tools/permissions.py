@@ -113,7 +113,7 @@ def _decide_path(call: ToolCall, rules: Sequence[Rule], place: Place) -> Decisio
     lexical = os.path.normpath(place.joined(path, call.name))
     real = place.resolve(path, call.name)
     relative = place.inside(real, call.name)
-    concern = _concern(call.name, path, lexical, relative, place)
+    concern = _concern(call.name, path, lexical, real, relative, place)
     matching = [rule for rule in rules if _path_rule_matches(rule, lexical, real, place)]
     # A bare rule says that the tool may be used, not that what is protected may be touched with it.
     named = [rule for rule in matching if rule.action != "allow" or not concern or not rule.bare]
@@ -135,7 +135,7 @@ def _path_rule_matches(rule: Rule, lexical: str, real: str, place: Place) -> boo
     return rule.action != "allow" and path_matches(rule.pattern, lexical, place)
 
 
-def _concern(tool: str, path: str, lexical: str, relative: str | None, place: Place) -> str:
+def _concern(tool: str, path: str, lexical: str, real: str, relative: str | None, place: Place) -> str:
     """Why this path is not simply free."""
     name = shown(path)
     if relative is None:
