@@ -6,7 +6,8 @@ cd "$(dirname "$0")/.."
 run() { printf '\n$ %s\n' "$*"; PATH="$bin:$PATH" "$@"; }
 
 PATH="$bin:$PATH" ra local status >/dev/null 2>&1 || run ra local install
-run ra --provider local "What is the capital of France?"
+printf '\n$ ra --provider local "What is the capital of France?"\n'
+PATH="$bin:$PATH" ra --provider local "What is the capital of France?"
 printf '\n$ git log --oneline -3 | ra --provider local "Say in one sentence what this text is."\n'
 { git log --oneline -3 2>/dev/null || echo "a list of changes"; } | PATH="$bin:$PATH" ra --provider local "Say in one sentence what this text is."
 run ra context

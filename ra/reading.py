@@ -36,7 +36,10 @@ class Reading:
         self.store = open_store(resolved)
         self.prices = open_prices(resolved)
         self.timeline = timeline or self._stored(session)
-        self.events = [event for event in self.timeline.events() if at is None or event.at <= at]
+        stored = list(self.timeline.events())
+        if at is not None and stored and at > stored[-1].at:
+            raise UserError(f"Session {self.timeline.session} ends at position {stored[-1].at}; {at} is not there yet.")
+        self.events = [event for event in stored if at is None or event.at <= at]
         if not self.events:
             where = f" up to position {at}" if at is not None else " in it yet"
             raise UserError(f"Session {self.timeline.session} has nothing{where}.")

@@ -86,7 +86,7 @@ class Loop:
         self.finished()
         spent = self.turn.spent
         if self.journal.torn_off and outcome == "answered":
-            outcome, error = "failed", "The answer is complete, but the session could not be saved."
+            error = "The answer is complete, but the session could not be saved."
         emit(
             RunEnded(
                 outcome=outcome,

@@ -167,6 +167,11 @@ def parse(argv: Sequence[str], program: str = "ra") -> argparse.Namespace:
     return parser(program).parse_intermixed_args([clean(word) for word in argv])
 
 
+def names() -> set[str]:
+    """Every flag of a run, as it is typed."""
+    return {flag for action in parser()._actions for flag in action.option_strings}
+
+
 def clean(word: str) -> str:
     """Bytes that are no UTF-8 come from the system as lone surrogates, which nothing can store or send."""
     return os.fsencode(word).decode("utf-8", "replace") if any("\ud800" <= c <= "\udfff" for c in word) else word

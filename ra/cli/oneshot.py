@@ -200,6 +200,6 @@ async def follow(
             loop.remove_signal_handler(number)
     if received:
         return 128 + received[0]
-    if streams.failed:
+    if streams.failed or run.ended is None or last is not run.ended:
         return 1
-    return EXIT[run.ended.outcome] if run.ended is not None and last is run.ended else 1
+    return EXIT[run.ended.outcome] or int(bool(run.ended.error))  # answered, and yet not saved

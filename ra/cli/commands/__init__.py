@@ -63,9 +63,19 @@ def run_command(before: Sequence[str], words: Sequence[str], *, program: str) ->
             obj=call,
         )
     except typer.TyperException as error:
-        if not error.message:  # Typer has shown the help
+        said = error.format_message().rstrip(".")
+        if not said:  # Typer has shown the help
             return 2
-        raise UsageError(f"{error.format_message().rstrip('.')}; see {program} {name} --help.") from error
+        raise UsageError(_misplaced(said, name, program) or f"{said}; see {program} {name} --help.") from error
     except typer.Abort:
         return 130
-    return code if isinstance(code, int) else 0
+    return (code if isinstance(code, int) else 0) or int(call.streams.failed)
+
+
+def _misplaced(said: str, command: str, program: str) -> str:
+    """What to say about a flag of a run that stands behind the command."""
+    unknown, _, rest = said.partition("No such option: ")
+    flag = rest.split(" ")[0]
+    if unknown or flag not in flags.names():
+        return ""
+    return f"{flag} goes before the command: {program} {flag} … {command}"

@@ -124,7 +124,10 @@ def prune(
     """Delete old sessions of this project."""
     call: Call = ctx.obj
     seconds = span(older) if older else None
-    if not yes and not typer.confirm("Delete them for good?", err=True):
+    if seconds is None and keep is None:
+        raise UsageError("Say what to prune: --older 30d, or --keep 20 for all but the newest 20.")
+    whose = "all projects" if everywhere else "this project"
+    if not yes and not typer.confirm(f"Delete old sessions of {whose} for good?", err=True):
         raise typer.Exit(1)
     project = None if everywhere else str(call.resolved.root)
     gone = open_store(call.resolved).prune(older_than_s=seconds, keep=keep, project=project)

