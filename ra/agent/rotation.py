@@ -92,7 +92,7 @@ def rotate(view: View, reason: Reason, segment: Segment, *, history: int, estima
     into the hand-over, without its tool calls; so that the newest turn is there in any case.
     """
     room = estimator.plain(history)
-    keep_from, size = _whole_turns(view, room, estimator)
+    keep_from, size = _whole_turns(view, room)
     older = [unit for unit in view.units if unit.at < keep_from and unit.kind == "said"]
     gone = sorted((*view.hidden, *older), key=lambda unit: unit.place)
     if not gone:
@@ -101,7 +101,7 @@ def rotate(view: View, reason: Reason, segment: Segment, *, history: int, estima
     return Rotated(reason, _handover(gone, said, segment, estimator), keep_from)
 
 
-def _whole_turns(view: View, room: int, estimator: Estimator) -> tuple[int, int]:
+def _whole_turns(view: View, room: int) -> tuple[int, int]:
     """From which position on the newest turns fit whole, and their size."""
     keep_from, size = view.at + 1, 0
     for prompt in reversed([unit for unit in view.units if unit.is_prompt]):

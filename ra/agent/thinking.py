@@ -8,6 +8,7 @@ Steady = Literal["low", "medium", "high"]
 
 ADAPTIVE_HIGH_ITERATIONS = 10
 MINIMUM = 1024
+USUAL_OUTPUT = 16384  # tokens of an answer without thinking: more is never wanted at once
 ANSWER_ROOM = 4096  # output tokens left for the answer beside the thinking
 
 # The budgets of spec 3. Models that know only effort levels are ruled by the same numbers when a cap is set.
@@ -32,9 +33,9 @@ def effort(level: Level, *, iteration: int, cap: int | None, provider: str, info
     return Effort(steady, budgets[steady])
 
 
-def output_limit(info: ModelInfo, spent_thinking: Effort, *, wanted: int = 16384) -> int:
+def output_limit(info: ModelInfo, thinking: Effort) -> int:
     """Max output always exceeds the thinking budget, and never the model's own limit unless it must."""
-    usual = min(info.max_output, wanted)
-    if spent_thinking.budget == 0:
+    usual = min(info.max_output, USUAL_OUTPUT)
+    if thinking.budget == 0:
         return usual
-    return max(usual, min(info.max_output, spent_thinking.budget + ANSWER_ROOM), spent_thinking.budget + MINIMUM)
+    return max(usual, min(info.max_output, thinking.budget + ANSWER_ROOM), thinking.budget + MINIMUM)

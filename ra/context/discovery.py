@@ -34,35 +34,25 @@ class Discovered(Value, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-def git_root(cwd: Path) -> Path | None:
-    """The directory that holds `.git`, from `cwd` upwards. In a worktree or submodule `.git` is a file."""
-    start = Path(os.path.realpath(cwd))
-    for folder in (start, *start.parents):
-        if os.path.lexists(folder / ".git"):
-            return folder
-    return None
-
-
 def discover(
-    cwd: Path, root: Path | None = None, patterns: Sequence[str] = INSTRUCTION_FILES, *, uid: int | None = None
+    cwd: Path, root: Path, patterns: Sequence[str] = INSTRUCTION_FILES, *, uid: int | None = None
 ) -> Discovered:
-    """The files from the project's root down to `cwd`. Without a root that is the git root, else `cwd` alone."""
-    cwd = Path(os.path.realpath(cwd))
-    root = Path(os.path.realpath(root or git_root(cwd) or cwd))
+    """The files from the project's root down to `cwd`."""
+    cwd, root = Path(os.path.realpath(cwd)), Path(os.path.realpath(root))
     return _gather(_way(root, cwd), root, patterns, given=(), uid=uid)
 
 
 def nested(
     touched: Path,
     cwd: Path,
-    root: Path | None = None,
+    root: Path,
     patterns: Sequence[str] = INSTRUCTION_FILES,
     *,
     given: Collection[Section],
     uid: int | None = None,
 ) -> Discovered:
     """The files of the directories down to what a tool has touched that are not among the `given` sections."""
-    root = Path(os.path.realpath(root or git_root(cwd) or cwd))
+    root = Path(os.path.realpath(root))
     try:
         path = Path(os.path.realpath(cwd / touched))
     except ValueError:  # a NUL or a lone surrogate: a model may name anything

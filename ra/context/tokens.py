@@ -87,22 +87,6 @@ class Estimator:
         """The model's tokens in those of o200k_base, rounded down: as many fit into a budget of the model's."""
         return int(round(tokens / self._factor, 6))
 
-    def parts(self, request: Request) -> dict[str, int]:
-        """The size of a request by source; the sum is that of `request`.
-
-        Sections and messages with a name go by it, the results of a tool by `tool:NAME`, definitions by `tools`, and
-        what is left is the `conversation`.
-        """
-        plain: dict[str, int] = {}
-        for section in request.sections:
-            plain[section.name] = plain.get(section.name, 0) + self.section(section)
-        if request.tools:
-            plain["tools"] = plain.get("tools", 0) + self.tools(request.tools)
-        for message in request.messages:
-            source = source_of(message)
-            plain[source] = plain.get(source, 0) + self.message(message)
-        return self._scaled_parts(plain)
-
     def bound(self, request: Request) -> int:
         """More than `request` could ever say, without counting: a token is at least one byte."""
         size = sum(MESSAGE + _bytes(section.content) for section in request.sections)
@@ -176,16 +160,6 @@ class Estimator:
     def _fits(self, text: str, keep: int) -> bool:
         """Is it at most `keep` tokens? Seen from the bytes where they tell, so that short text is not even encoded."""
         return _bytes(text) <= keep or self.text(text) <= keep
-
-    def _scaled_parts(self, plain: dict[str, int]) -> dict[str, int]:
-        """Every part times the factor, rounded such that the sum is the rounded sum."""
-        scaled: dict[str, int] = {}
-        before = after = 0
-        for name, tokens in plain.items():
-            before += tokens
-            scaled[name] = self.scaled(before) - after
-            after += scaled[name]
-        return scaled
 
 
 class Memory(Generic[T]):

@@ -167,31 +167,14 @@ class LoopBegin(Context):
 
 
 class ContextBuild(Context):
-    """onContextBuild: `sections` is what stands before the conversation, a list to change or assign.
-
-    `slots`, `budget`, `history` and `input` are those of a strategy file's `on_context_build`, where the strategy has
-    them; None elsewhere.
-    """
+    """onContextBuild: `sections` is what stands before the conversation, a list to change or assign."""
 
     writable = {**Context.writable, "sections": list[Section]}
 
-    def __init__(
-        self,
-        loop: Loop,
-        sections: Sequence[Section] = (),
-        *,
-        slots: Any = None,
-        budget: Any = None,
-        history: Any = None,
-        input: Any = None,
-    ) -> None:
+    def __init__(self, loop: Loop, sections: Sequence[Section] = ()) -> None:
         super().__init__(loop)
         self._before = tuple(sections)
         self.sections = list(sections)
-        self.slots = slots
-        self.budget = budget
-        self.history = history
-        self.input = input
 
     def _own_edits(self) -> dict[str, Any]:
         sections = convert(tuple(self.sections), tuple[Section, ...])

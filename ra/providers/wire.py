@@ -1,6 +1,6 @@
 """How is a model called over a wire? A dialect says what the bytes mean, a transport carries them."""
 
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator
 from typing import Protocol
 
 from ra.core.events import Delta
@@ -45,6 +45,3 @@ class Transport(Protocol):
         ...
 
     async def close(self) -> None: ...
-
-
-Headers = Mapping[str, str]

@@ -60,9 +60,7 @@ def page_text(page: Page) -> str:
 def _codec(page: Page) -> str:
     """The charset of the header or of the page itself. Only plain ones: Python knows some that are no charsets."""
     named = page.charset
-    if not named and (
-        found := re.search(rb"""<meta[^>]{0,200}charset=["']?([\w-]+)""", page.body[:2048], re.IGNORECASE)
-    ):
+    if not named and (found := _META.search(page.body[:2048])):
         named = found[1].decode("ascii")
     try:
         name = codecs.lookup(named or "utf-8").name

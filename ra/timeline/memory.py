@@ -41,9 +41,6 @@ class MemoryTimeline:
             return list(self._events)
         return self._events[since - self._events[0].at + 1 :]
 
-    def read(self, at: int) -> TimelineEvent | None:
-        return next((event for event in self.events(at - 1)[:1] if event.at == at), None)
-
     def search(self, query: str, limit: int = 20) -> list[Hit]:
         return scan(self.session, self._events, query, limit)
 

@@ -59,12 +59,6 @@ class SqliteTimeline:
             yield from page
             since = page[-1].at
 
-    def read(self, at: int) -> TimelineEvent | None:
-        with self._database.reading() as connection:
-            if connection is None or self._key is None or at < 1:
-                return None
-            return next((event for event in rows.read(connection, self._key, at - 1, 1) if event.at == at), None)
-
     def search(self, query: str, limit: int = 20) -> list[Hit]:
         with self._database.reading() as connection:
             if connection is None or self._key is None:

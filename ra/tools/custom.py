@@ -65,7 +65,7 @@ def script_tool(path: str, *, cwd: str, env: Mapping[str, str], timeout_s: float
             f"{where}: the file's name without its ending becomes the tool's name: letters, digits, _ and -."
         )
     command = _command(path, where)
-    args = _declared(path, name, where)
+    args = _declared(path, where)
     words = _described(path, where)
 
     async def run(given: msgspec.Struct, say: Say) -> Output:
@@ -151,7 +151,7 @@ def _described(path: str, where: str) -> str:
     raise ConfigError(f"{where} does not say what it is. Put this at its head:\n{_HEADER}")
 
 
-def _declared(path: str, name: str, where: str) -> type[msgspec.Struct]:
+def _declared(path: str, where: str) -> type[msgspec.Struct]:
     required: list[Any] = []
     optional: list[Any] = []
     for line in _head(path, where):

@@ -104,7 +104,7 @@ def _walk(node: "Node", parts: list[Part], reasons: list[str], *, nested: bool) 
         if node.type == "declaration_command":
             parts.append(Part(tuple(_text(node).split()), _text(node), nested=nested))
     elif node.type == "heredoc_body":
-        _heredoc(node, parts, nested=nested)
+        _heredoc(node, parts)
         reasons.append("it holds a here-document")
     elif node.is_named and node.type not in _PLAIN | _STATIC | {"comment", "file_descriptor"}:
         reasons.append(f"it holds a {node.type.replace('_', ' ')}")
@@ -125,7 +125,7 @@ def _descend(node: "Node") -> Iterator["Node"]:
             yield from _descend(child)
 
 
-def _heredoc(node: "Node", parts: list[Part], *, nested: bool) -> None:
+def _heredoc(node: "Node", parts: list[Part]) -> None:
     """The body may be a script for the shell that reads it: each of its lines counts as one that could run."""
     parts.extend(Part(part.words, part.text, part.spelled, True) for part in _rough_parts(_text(node)))
 

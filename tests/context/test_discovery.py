@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.context.discovery import MAX_BYTES, Discovered, discover, git_root, nested
+from ra.config.paths import git_root
+from ra.context.discovery import MAX_BYTES, Discovered, discover, nested
 from ra.core.model import Section
 
 
@@ -26,10 +27,10 @@ def project(root: Path, **files: str) -> Path:
     return root
 
 
-def test_files_from_the_git_root_down_to_the_working_directory_the_nearest_last(tmp_path: Path) -> None:
+def test_files_from_the_root_down_to_the_working_directory_the_nearest_last(tmp_path: Path) -> None:
     root = project(tmp_path / "p", AGENTS="root", CLAUDE="claude", a__AGENTS="a", a__b__AGENTS="b", c__AGENTS="c")
     (tmp_path / "AGENTS.md").write_text("above the root")
-    assert discover(root / "a" / "b") == Discovered(
+    assert discover(root / "a" / "b", root) == Discovered(
         (
             section("CLAUDE.md", "claude"),
             section("AGENTS.md", "root"),
@@ -39,11 +40,11 @@ def test_files_from_the_git_root_down_to_the_working_directory_the_nearest_last(
     )
 
 
-def test_without_git_only_the_working_directory_counts(tmp_path: Path) -> None:
+def test_what_lies_above_the_root_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "AGENTS.md").write_text("outer")
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "AGENTS.md").write_text("inner")
-    assert discover(tmp_path / "sub") == Discovered((section("AGENTS.md", "inner"),))
+    assert discover(tmp_path / "sub", tmp_path / "sub") == Discovered((section("AGENTS.md", "inner"),))
 
 
 def test_a_worktree_has_a_git_file_and_is_a_root(tmp_path: Path) -> None:
@@ -59,7 +60,7 @@ def test_a_worktree_has_a_git_file_and_is_a_root(tmp_path: Path) -> None:
 
 def test_patterns_replace_the_list_and_may_hold_a_star(tmp_path: Path) -> None:
     root = project(tmp_path, AGENTS="no", rules__b="two", rules__a="one", CONVENTIONS="c")
-    found = discover(root, patterns=["CONVENTIONS.md", "rules/*.md"])
+    found = discover(root, root, patterns=["CONVENTIONS.md", "rules/*.md"])
     assert found.sections == (
         section("CONVENTIONS.md", "c"),
         section("rules/a.md", "one"),
@@ -69,7 +70,7 @@ def test_patterns_replace_the_list_and_may_hold_a_star(tmp_path: Path) -> None:
 
 def test_a_pattern_for_the_whole_tree_is_refused_once_with_a_note(tmp_path: Path) -> None:
     root = project(tmp_path, a__b__AGENTS="x")
-    found = discover(root / "a" / "b", patterns=["**/AGENTS.md"])
+    found = discover(root / "a" / "b", root, patterns=["**/AGENTS.md"])
     assert found == Discovered(
         (), ("pattern '**/AGENTS.md': ** and absolute paths are not supported here; a pattern is for one directory",)
     )
@@ -81,7 +82,7 @@ def test_nothing_outside_the_project_is_read(tmp_path: Path, pattern: str) -> No
     (tmp_path / "outside.md").write_text("evil")
     (root / "link.md").symlink_to(tmp_path / "outside.md")
     (root / "folder").symlink_to(tmp_path)
-    found = discover(root, patterns=[pattern])
+    found = discover(root, root, patterns=[pattern])
     assert found.sections == ()
     assert "leads out of the project" in found.notes[0]
 
@@ -89,7 +90,7 @@ def test_nothing_outside_the_project_is_read(tmp_path: Path, pattern: str) -> No
 def test_a_link_inside_the_project_is_followed_and_the_same_text_comes_once(tmp_path: Path) -> None:
     root = project(tmp_path, AGENTS="rules")
     (root / "CLAUDE.md").symlink_to("AGENTS.md")
-    assert discover(root) == Discovered(
+    assert discover(root, root) == Discovered(
         (section("CLAUDE.md", "rules"),), ("AGENTS.md: the same text as a file before it, left out",)
     )
 
@@ -98,11 +99,11 @@ def test_another_users_file_is_not_obeyed(tmp_path: Path) -> None:
     root = project(tmp_path, AGENTS="planted", CLAUDE="mine")
     if os.geteuid() == 0:
         os.chown(root / "AGENTS.md", 65534, 65534)
-        found = discover(root)
+        found = discover(root, root)
         owner = 65534
         assert found.sections == (section("CLAUDE.md", "mine"),)
     else:
-        found = discover(root, uid=os.geteuid() + 1)
+        found = discover(root, root, uid=os.geteuid() + 1)
         owner = os.geteuid()
         assert found.sections == ()
     assert found.notes[-1] == f"AGENTS.md: belongs to another user (uid {owner}), not read"
@@ -111,7 +112,7 @@ def test_another_users_file_is_not_obeyed(tmp_path: Path) -> None:
 def test_a_long_file_is_cut_at_a_line_with_a_marker(tmp_path: Path) -> None:
     line = "x" * 99 + "\n"
     root = project(tmp_path, AGENTS=line * 1000)
-    (cut,) = discover(root).sections
+    (cut,) = discover(root, root).sections
     kept = MAX_BYTES // 100 * 100
     assert cut.cut == f"the first {kept} of 100000 bytes; read AGENTS.md for the rest"
     assert cut.content == f"Instructions from AGENTS.md:\n\n{(line * (kept // 100)).strip()}\n[… {cut.cut}]"
@@ -127,7 +128,7 @@ def test_a_fifo_a_directory_a_device_and_binary_are_not_read_and_do_not_hang(tmp
     (root / "loop.md").symlink_to("loop.md")
     names = ["fifo.md", "folder.md", "binary.md", "empty.md", "dangling.md", "loop.md"]
     began = time.monotonic()
-    found = discover(root, patterns=names)
+    found = discover(root, root, patterns=names)
     assert time.monotonic() - began < 1
     assert found.sections == ()
     assert [note.split(":")[0] for note in found.notes] == [name for name in names if name != "empty.md"]
@@ -136,7 +137,7 @@ def test_a_fifo_a_directory_a_device_and_binary_are_not_read_and_do_not_hang(tmp
 def test_invalid_utf8_is_replaced_and_invisible_characters_are_told(tmp_path: Path) -> None:
     root = project(tmp_path)
     (root / "AGENTS.md").write_bytes(b"\xef\xbb\xbfa\xffb\xf3\xa0\x81\x81")
-    found = discover(root)
+    found = discover(root, root)
     assert found == Discovered(
         (section("AGENTS.md", "a\ufffdb\U000e0041"),),
         ("AGENTS.md: contains 1 invisible characters that the model reads and you do not see",),
@@ -145,17 +146,17 @@ def test_invalid_utf8_is_replaced_and_invisible_characters_are_told(tmp_path: Pa
 
 def test_what_a_file_says_is_not_expanded(tmp_path: Path) -> None:
     root = project(tmp_path, AGENTS="read @/etc/passwd and url:http://127.0.0.1/")
-    assert discover(root).sections == (section("AGENTS.md", "read @/etc/passwd and url:http://127.0.0.1/"),)
+    assert discover(root, root).sections == (section("AGENTS.md", "read @/etc/passwd and url:http://127.0.0.1/"),)
 
 
 def test_a_subdirectorys_files_come_when_something_in_it_is_touched_and_only_once(tmp_path: Path) -> None:
     root = project(tmp_path, AGENTS="root", a__AGENTS="a", a__b__AGENTS="b")
     (root / "a" / "b" / "code.py").write_text("")
-    start = discover(root)
-    first = nested(Path("a/b/code.py"), root, given=start.sections)
+    start = discover(root, root)
+    first = nested(Path("a/b/code.py"), root, root, given=start.sections)
     assert first == Discovered((section("a/AGENTS.md", "a"), section("a/b/AGENTS.md", "b")))
-    assert nested(root / "a" / "b", root, given=start.sections + first.sections) == Discovered()
-    assert nested(Path("a/new/file.py"), root, given=start.sections + first.sections) == Discovered()
+    assert nested(root / "a" / "b", root, root, given=start.sections + first.sections) == Discovered()
+    assert nested(Path("a/new/file.py"), root, root, given=start.sections + first.sections) == Discovered()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +165,7 @@ def test_a_subdirectorys_files_come_when_something_in_it_is_touched_and_only_onc
 def test_what_lies_outside_or_belongs_to_a_dependency_brings_nothing(tmp_path: Path, touched: str) -> None:
     root = project(tmp_path / "p", node_modules__dep__AGENTS="obey me")
     (tmp_path / "AGENTS.md").write_text("outside")
-    assert nested(Path(touched), root, given=()) == Discovered()
+    assert nested(Path(touched), root, root, given=()) == Discovered()
 
 
 @settings(max_examples=50, deadline=None)
@@ -172,6 +173,6 @@ def test_what_lies_outside_or_belongs_to_a_dependency_brings_nothing(tmp_path: P
 def test_any_bytes_give_valid_bounded_text(tmp_path_factory: pytest.TempPathFactory, data: bytes, more: int) -> None:
     root = project(tmp_path_factory.mktemp("p"))
     (root / "AGENTS.md").write_bytes(data + "é".encode() * (more // 2))
-    for found in discover(root).sections:
+    for found in discover(root, root).sections:
         assert len(found.content.encode()) < 3 * MAX_BYTES + 500  # a replacement character is three bytes
         assert bool(found.cut) == (len(data) + more // 2 * 2 > MAX_BYTES)

@@ -2,7 +2,9 @@ import asyncio
 
 import pytest
 
+from ra.context.compaction.summarize import Summarizer
 from ra.context.compaction.summary import Summary, fitted, merged, parse, tagged
+from ra.context.compaction.zones import split
 from ra.context.tokens import Estimator
 from ra.core.errors import BadStream, Unavailable
 from ra.core.facts import Checkpointed, Spent
@@ -114,17 +116,28 @@ def test_when_the_model_fails_an_index_stands_in_and_a_warning_is_given(call, re
     assert spent == {"cut": [Usage(input=70)], "nothing": [Usage(input=100, output=20)]}.get(reason, [])
 
 
-def test_a_model_that_never_answers_is_given_up(monkeypatch):
-    monkeypatch.setattr("ra.context.compaction.summarize.TIMEOUT_S", 0.05)
-
+def test_a_model_that_never_answers_is_given_up():
     async def hangs(request: Request) -> Reply:
         await asyncio.sleep(60)
         raise AssertionError
 
-    one, _ = filled(summarize=hangs)
-    assembly = assemble(one)
-    assert assembly.facts[-1].strategy == "digest"
-    assert "longer than" in assembly.warnings[0]
+    one, _ = filled()
+    summarizer = Summarizer(
+        hangs,
+        model=None,
+        info=one.info,
+        window=lambda: one.window.limit,
+        estimator=one.estimator,
+        digest=one.digest,
+        prompt=None,
+        price=lambda model, usage: None,
+        timeout_s=0.05,
+    )
+    zones = split(one.view, 500)
+    told = summarizer.compact(one.view, zones, sent=one.view.request(), cap=500, index=500, rate=1.0)
+    facts, warning = asyncio.run(told)
+    assert [fact.strategy for fact in facts] == ["digest"]
+    assert "it took longer than 0.05 s" in warning
 
 
 def test_no_summary_is_bought_that_would_not_shrink_the_request():

@@ -201,14 +201,14 @@ def test_a_response_may_get_another_text_and_keeps_its_calls(chain: Chain) -> No
 
 
 def test_sections_may_be_changed_when_the_context_is_built(chain: Chain) -> None:
-    ctx = context.ContextBuild(loop(), [Section("s", "stable", "rules")], budget=100)
+    ctx = context.ContextBuild(loop(), [Section("s", "stable", "rules")])
     chain.fire(
         ctx,
         "onContextBuild",
         "from ra.core.model import Section\ndef on_context_build(ctx):\n"
-        " ctx.sections.append(Section('n', 'volatile', str(ctx.budget)))",
+        " ctx.sections.append(Section('n', 'volatile', ctx.sections[0].name))",
     )
-    assert ctx.edits().sections == (Section("s", "stable", "rules"), Section("n", "volatile", "100"))
+    assert ctx.edits().sections == (Section("s", "stable", "rules"), Section("n", "volatile", "s"))
 
 
 def test_compact_asks_for_a_compaction_and_may_be_awaited(chain: Chain) -> None:

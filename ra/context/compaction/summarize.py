@@ -58,6 +58,7 @@ class Summarizer:
         digest: Digest,
         prompt: str | None,
         price: Price,
+        timeout_s: float = TIMEOUT_S,
     ) -> None:
         self._call = call
         self._model = model
@@ -67,6 +68,7 @@ class Summarizer:
         self._digest = digest
         self._prompt = prompt
         self._price = price
+        self._timeout_s = timeout_s
 
     async def compact(
         self, view: View, zones: Zones, *, sent: Request, cap: int, index: int, rate: float, focus: str = ""
@@ -80,14 +82,14 @@ class Summarizer:
         model = self._model or sent.model
         fault = "it answered with nothing"
         try:
-            async with asyncio.timeout(TIMEOUT_S):
+            async with asyncio.timeout(self._timeout_s):
                 answer = await self._ask(view, zones, sent, cap, rate, focus, facts)
         except ProviderError as error:
             answer, fault = "", str(error)
             if isinstance(error, BadStream) and error.usage != Usage():
                 facts.append(self._spent(model, error.usage))
         except TimeoutError:
-            answer, fault = "", f"it took longer than {TIMEOUT_S} s"
+            answer, fault = "", f"it took longer than {self._timeout_s:g} s"
         if not answer.strip():
             digest = self._digest.compact(view, zones, index)
             warning = f"The summary by {model} failed ({fault}); an index of what happened stands in for it."

@@ -83,7 +83,7 @@ def _draft(name: str, about: dict[str, Any], talk: list[Any], time: float, skips
             case "system" | "developer":
                 draft.add(when, Said(Message("system", tuple(blocks))))
             case "user":
-                _input(draft, when, blocks, text(raw.get("name")))
+                _input(draft, when, blocks)
             case "assistant":
                 blocks += _calls(raw, number)
                 model = text(raw.get("model")) or model
@@ -100,7 +100,7 @@ def _draft(name: str, about: dict[str, Any], talk: list[Any], time: float, skips
     return draft
 
 
-def _input(draft: Draft, when: float | None, blocks: list[Block], name: str) -> None:
+def _input(draft: Draft, when: float | None, blocks: list[Block]) -> None:
     # In Anthropic's dialect the results of tools are blocks of the user's message.
     for block in blocks:
         if isinstance(block, ToolResult):
