@@ -1,7 +1,7 @@
 """Which strategy does a session have, and what is it wired to? Its layers, its plans, its rotation and its log."""
 
 import platform
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ra.agent.handler import Handling
     from ra.agent.planner import Planner
     from ra.app import App
-    from ra.context.sources import Source
+    from ra.context.sources import Content, Source
     from ra.context.strategies.layered import World
 
 
@@ -128,7 +128,7 @@ class Wiring:
 
         root = self.app.resolved.root
 
-        def load(place: str) -> Callable[..., object]:
+        def load(place: str) -> "Callable[[], Awaitable[Content]]":
             path, _, name = place.rpartition(":") if ".py:" in place else (place, "", "content")
             file = plugins.locate(path, base=root)
             return guarded(plugins.load(str(file), base=root, name=name), call=alone, file=file, what=name)
@@ -137,7 +137,7 @@ class Wiring:
             self.app.config.agent.context,
             read=partial(read_file, root=root),
             run=partial(run_command, root=root, env=self.app.env),
-            load=load,  # type: ignore[arg-type]
+            load=load,
             timeline=ground.timeline_messages,
         )
 

@@ -135,7 +135,8 @@ def without(data: Mapping[str, Any], keys: Iterable[Key]) -> dict[str, Any]:
             return [keep(v, (*key, str(i))) for i, v in enumerate(value) if (*key, str(i)) not in gone]
         return value
 
-    return keep(data, ())  # type: ignore[no-any-return]
+    rest: dict[str, Any] = keep(data, ())
+    return rest
 
 
 class _Finder:
@@ -214,7 +215,7 @@ class _Finder:
         for word in (*words, *re.split(r"[\s\"'`;&|()<>=:,]+", command)):
             for folder in (self.base, self.root):
                 full = _real(folder, word)
-                if os.path.isfile(full) and Path(full).is_relative_to(self.root):  # noqa: PTH113
+                if os.path.isfile(full) and Path(full).is_relative_to(self.root):  # noqa: PTH113 - any text may stand here
                     found.append(full)
         return tuple(dict.fromkeys(found))
 

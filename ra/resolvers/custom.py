@@ -31,14 +31,14 @@ class Custom:
         self._call = call
         self._timeout_s = timeout_s
 
-    def _pattern(self, pattern: object) -> re.Pattern[str]:
+    def _pattern(self, pattern: Any) -> re.Pattern[str]:
         try:
-            compiled = re.compile(pattern)  # type: ignore[call-overload]
+            compiled: re.Pattern[str] = re.compile(pattern)
         except (re.error, TypeError) as error:
             raise UserError(f"{self.file}: pattern {pattern!r} is no regular expression: {error}.") from error
-        if compiled.groups != 1 or not isinstance(compiled.pattern, str):
+        if compiled.groups != 1 or isinstance(pattern, bytes):
             raise UserError(f"{self.file}: pattern must have one group, the reference; it has {compiled.groups}.")
-        return compiled  # type: ignore[no-any-return]
+        return compiled
 
     async def resolve(self, ref: str, place: Place, *, in_code: bool) -> Resolved:
         try:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from ra.agent.observe import Level
 from ra.core.errors import RaError, SessionInUse, StoreError
 from ra.server import told
 from ra.server.agents import Agents
@@ -98,5 +99,5 @@ class Office:
         )
         return told.answer(end, strategy=strategy)
 
-    def _tell(self, task: Task, text: str, *, level: str, **more: object) -> None:
-        self.log.say("task", text, level=level, agent=task.agent or "ra", place=task.name, **more)  # type: ignore[arg-type]
+    def _tell(self, task: Task, text: str, *, level: Level, **more: object) -> None:
+        self.log.say("task", text, level=level, agent=task.agent or "ra", place=task.name, **more)

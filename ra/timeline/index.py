@@ -65,7 +65,7 @@ def _candidates(
     seen = set()
     for expression in expressions(words):
         rows = connection.execute(
-            "SELECT e.key, e.time, e.fact FROM words JOIN events e ON e.key = words.rowid "  # noqa: S608
+            "SELECT e.key, e.time, e.fact FROM words JOIN events e ON e.key = words.rowid "
             f"WHERE words MATCH ? AND words.rowid {_SCOPE} ORDER BY words.rank LIMIT ?",
             (expression, *scope, 4 * limit),  # some may be copies
         )
@@ -78,7 +78,7 @@ def _candidates(
     # No word begins like that: perhaps it stands inside one. SQLite sifts the stored text, we look closely.
     sieve = " AND ".join(["instr(lower(CAST(e.fact AS TEXT)), ?)"] * len(words))
     rows = connection.execute(
-        f"SELECT e.key, e.time, e.fact FROM events e WHERE e.key {_SCOPE} AND {sieve} ORDER BY e.key DESC",  # noqa: S608
+        f"SELECT e.key, e.time, e.fact FROM events e WHERE e.key {_SCOPE} AND {sieve} ORDER BY e.key DESC",
         (*scope, *map(needle, words)),
     )
     for key, time, fact in rows:

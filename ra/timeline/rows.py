@@ -36,7 +36,7 @@ def add_session(connection: sqlite3.Connection, row: SessionRow) -> int:
 
 
 def last_at(connection: sqlite3.Connection, session: int) -> int:
-    (key,) = connection.execute(f"SELECT {LAST} FROM (SELECT ? AS key) s", (session,)).fetchone()  # noqa: S608
+    (key,) = connection.execute(f"SELECT {LAST} FROM (SELECT ? AS key) s", (session,)).fetchone()
     return at_of(key or 0)
 
 

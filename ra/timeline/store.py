@@ -21,7 +21,7 @@ from ra.timeline.schema import at_of
 from ra.timeline.sqlite import SqliteTimeline
 
 # A fork counts as new although its last event is old.
-_UPDATED = f"max(s.created, coalesce((SELECT time FROM events WHERE key = {LAST}), 0))"  # noqa: S608
+_UPDATED = f"max(s.created, coalesce((SELECT time FROM events WHERE key = {LAST}), 0))"
 _SESSION = "s.key, s.id, s.project, s.agent, s.channel, s.chat_id, s.parent, s.forked_at, s.created"
 
 
@@ -84,7 +84,7 @@ class Store:
 
     def latest(self, project: str) -> str | None:
         """The session of the project in which something happened last."""
-        query = f"SELECT id FROM sessions s WHERE project = ? ORDER BY {_UPDATED} DESC, key DESC LIMIT 1"  # noqa: S608
+        query = f"SELECT id FROM sessions s WHERE project = ? ORDER BY {_UPDATED} DESC, key DESC LIMIT 1"
         found = self._select(query, project)
         return found[0][0] if found else None
 
@@ -100,7 +100,7 @@ class Store:
     def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
         """What there is, latest first."""
         query = (
-            f"SELECT {_SESSION} FROM sessions s WHERE ? IS NULL OR project = ? "  # noqa: S608
+            f"SELECT {_SESSION} FROM sessions s WHERE ? IS NULL OR project = ? "
             f"ORDER BY {_UPDATED} DESC, key DESC LIMIT ?"
         )
         found = self._select(query, project, project, -1 if limit is None else limit)
@@ -148,8 +148,7 @@ class Store:
         if older_than_s is None and keep is None:
             raise UserError("Say what to prune: an age, or how many of the newest sessions to keep.")
         query = (
-            f"SELECT {_UPDATED}, {_SESSION} FROM sessions s WHERE ? IS NULL OR project = ? "  # noqa: S608
-            "ORDER BY 1 DESC, key DESC"
+            f"SELECT {_UPDATED}, {_SESSION} FROM sessions s WHERE ? IS NULL OR project = ? ORDER BY 1 DESC, key DESC"
         )
         horizon = self._clock() - (older_than_s or 0)
         gone = []
@@ -201,7 +200,7 @@ class Store:
             return [] if connection is None else connection.execute(query, values).fetchall()
 
     def _find(self, session: str) -> tuple[int, SessionRow]:
-        query = f"SELECT {_SESSION} FROM sessions s WHERE substr(id, 1, ?) = ? ORDER BY {_UPDATED} DESC"  # noqa: S608
+        query = f"SELECT {_SESSION} FROM sessions s WHERE substr(id, 1, ?) = ? ORDER BY {_UPDATED} DESC"
         found = self._select(query, len(session), session) if session else []
         exact = [row for row in found if row[1] == session] or found
         if len(exact) == 1:
@@ -214,7 +213,7 @@ class Store:
     def _near(self, session: str) -> str:
         from difflib import get_close_matches  # only on this error's path
 
-        ids = [row[0] for row in self._select(f"SELECT id FROM sessions s ORDER BY {_UPDATED} DESC")]  # noqa: S608
+        ids = [row[0] for row in self._select(f"SELECT id FROM sessions s ORDER BY {_UPDATED} DESC")]
         if not ids:
             return "Nothing has been stored yet."
         if near := get_close_matches(session, ids):
@@ -225,7 +224,7 @@ class Store:
         bounds = (key << 32, (key + 1) << 32)
         said = "SELECT key, time, fact FROM events WHERE key > ? AND key < ? AND kind = 'said' ORDER BY key LIMIT 8"
         paid = "SELECT key, time, fact FROM events WHERE key > ? AND key < ? AND kind = 'spent' ORDER BY key"
-        last = f"SELECT {LAST}, {_UPDATED} FROM sessions s WHERE key = ?"  # noqa: S608
+        last = f"SELECT {LAST}, {_UPDATED} FROM sessions s WHERE key = ?"
         first = [event_of(at_of(place), when, fact) for place, when, fact in self._select(said, *bounds)]
         bills = [event_of(at_of(place), when, fact) for place, when, fact in self._select(paid, *bounds)]
         spend = folds.spend(event for event in bills if event.at > row.forked_at)

@@ -107,7 +107,7 @@ def _cut(text: str) -> str:
 
 def search(args: GrepArgs, start: str, only: str, deadline: float) -> list[Line]:
     # Like re, but it can be stopped: (a+)+$ over one long line would hold up everything for ever.
-    import regex  # type: ignore[import-untyped]
+    import regex
 
     paths: Iterable[str] = [only] if only else filter(_name_filter(args.glob), walk(start, deadline=deadline))
     flags = regex.IGNORECASE if args.ignore_case else 0
