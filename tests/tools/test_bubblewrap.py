@@ -177,6 +177,15 @@ def test_without_a_repository_none_can_be_planted() -> None:
         box.close()
 
 
+def test_a_submodule_cannot_be_prepared() -> None:
+    """A later `git submodule update` would take its configuration and its hooks for its own."""
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        made.run(box, "mkdir -p .git/modules/x/hooks; echo x > .git/modules/x/hooks/post-checkout")
+        assert not (made.project / ".git/modules").exists()
+        box.close()
+
+
 def test_many_hard_links_make_their_folder_read_only() -> None:
     with world(people()[-1]) as made:
         (made.project / "deps").mkdir()

@@ -53,9 +53,18 @@ def test_what_it_can_stop_it_stops(uid: int) -> None:
 def test_a_project_with_hard_links_is_trouble() -> None:
     with world(os.getuid()) as made:
         box = box_in(made)
+        (made.project / ".env").unlink()
         assert box.trouble == ""
         os.link(made.outside / "linked.txt", made.project / "again.txt")
         assert "again.txt has another hard link" in box.trouble
+        box.close()
+
+
+def test_a_project_with_secrets_is_trouble() -> None:
+    """A command could read what the file tools ask for."""
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        assert box.trouble == f"{made.project}/.env may hold secrets, which this sandbox cannot hide"
         box.close()
 
 

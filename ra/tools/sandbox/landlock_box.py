@@ -26,8 +26,7 @@ class LandlockBox:
         self.limits: tuple[str, ...] = (
             "protected paths in the project (.git/hooks, AGENTS.md, .ra) can be changed while a command runs; "
             "they are put back when it ends",
-            "secrets in the project can be read",
-            "a project with hard-linked files is not run in it",
+            "it cannot hide secrets in the project, nor protect hard-linked files: with them, commands are asked for",
             "processes of other programs can be seen, though not their memory or environment",
             *(("signals to other programs of the same user are not stopped",) if abi() < 6 else ()),
         )
@@ -38,8 +37,12 @@ class LandlockBox:
 
     @property
     def trouble(self) -> str:
-        linked = sorted(self._scan.look().linked)
-        return f"{shown(linked[0])} has another hard link, which this sandbox cannot protect" if linked else ""
+        found = self._scan.look()
+        for path in sorted(found.linked):
+            return f"{shown(path)} has another hard link, which this sandbox cannot protect"
+        for path in sorted(found.secret):
+            return f"{shown(path)} may hold secrets, which this sandbox cannot hide"
+        return ""
 
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         layout = plan(self._place, self._hidden)

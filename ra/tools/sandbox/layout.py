@@ -48,7 +48,7 @@ def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
     secrets = [*SYSTEM_SECRETS, *hidden, *(os.path.join(home, name) for name in CREDENTIALS if home)]
     seen = [place.real(path) for path in secrets if os.access(path, os.R_OK)]
     inside_out = [path for path in dict.fromkeys(seen) if not root.startswith(path.rstrip("/") + "/") and path != root]
-    watched = [os.path.join(root, ".git", name) for name in ("commondir", "config.worktree")] if len(git) > 1 else []
+    watched = [os.path.join(root, name) for name in _git_obeys(git)]
     # Where even the folder is missing (.github), nothing can be mounted without getting in a command's way.
     watched += [path for path in own if not os.path.isdir(os.path.dirname(path))]
     mounted = tuple(path for path in own if path not in watched)
@@ -77,6 +77,13 @@ def _git_paths(root: str) -> list[str]:
         return [".git"]
     there = [name for name in ("modules", "worktrees") if os.path.lexists(os.path.join(root, ".git", name))]
     return [".git/hooks", ".git/config", *(f".git/{name}" for name in there)]
+
+
+def _git_obeys(protected: list[str]) -> list[str]:
+    """What git would take for its own as soon as it is there; an existing `modules` is protected already."""
+    if len(protected) == 1:
+        return []
+    return [f".git/{name}" for name in ("commondir", "config.worktree", "modules") if f".git/{name}" not in protected]
 
 
 def listening_sockets() -> list[str]:
