@@ -36,8 +36,8 @@ def ask_outside(streams: Streams) -> Callable[[Path], Awaitable[bool]]:
     """May a reference read something outside the project?"""
 
     async def ask(path: Path) -> bool:
-        streams.err(f"{visible(str(path))} lies outside this project. Attach it?  y yes · n no: ")
         forget_typed_ahead()
+        streams.err(f"{visible(str(path))} lies outside this project. Attach it?  y yes · n no: ")
         line = await asyncio.to_thread(sys.stdin.readline)
         return line.strip().lower() in ("y", "yes")
 

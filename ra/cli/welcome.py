@@ -10,8 +10,8 @@ from ra.providers import local_weights
 
 def offer_local_model(words: str, data_dir: Path, streams: Streams) -> bool:
     """Say `words`, ask, and install the embedded model. False when the answer is no. Raises RaError."""
-    streams.err(f"{words}\nInstall the tiny model now? y/n: ")
     forget_typed_ahead()
+    streams.err(f"{words}\nInstall the tiny model now? y/n: ")
     if sys.stdin.readline().strip().lower()[:1] != "y":
         return False
     local_weights.install(data_dir, lambda text: streams.err(f"{text}\n"))

@@ -25,11 +25,12 @@ from tests.tools.kit import words
 from tests.tools.mcp.toy import PNG
 
 TOY = str(Path(__file__).with_name("toy.py"))
+OWNER = os.environ.get("PYTEST_XDIST_WORKER", "alone")  # tests of other workers start toys at the same time
 ALL = (parse_rule("mcp__*", "allow"),)
 
 
 def stdio(name: str = "toy", **settings: Any) -> McpServerSettings:
-    return McpServerSettings(name=name, command=sys.executable, args=(TOY, "stdio"), **settings)
+    return McpServerSettings(name=name, command=sys.executable, args=(TOY, "stdio", OWNER), **settings)
 
 
 def weigh(specs: Any) -> int:
@@ -103,8 +104,8 @@ def run(
 
 def children() -> list[str]:
     """The toys that run on behalf of this process."""
-    found = subprocess.run(["ps", "-eo", "pid,stat,args"], capture_output=True, text=True, check=True).stdout
-    return [line for line in found.splitlines() if f"{TOY} stdio" in line and " Z" not in line]
+    found = subprocess.run(["ps", "-ww", "-eo", "pid,stat,args"], capture_output=True, text=True, check=True).stdout
+    return [line for line in found.splitlines() if f"{TOY} stdio {OWNER}" in line and " Z" not in line]
 
 
 @pytest.mark.parametrize("kind", ["stdio", "http"])
