@@ -107,7 +107,10 @@ class Wiring:
 
         session = self.app.config.session
         layers = Layers(ground, session.layers, self.observer, world=self._world)
-        if self.name == "layered" or self.app.options.dry_run:  # a plan would have to be asked for
+        if self.name == "layered":
+            return layers.layered
+        if self.app.options.dry_run:
+            self.app.warn("a plan would have to be asked for; this is the turn that follows when there is none.")
             return layers.layered
         from ra.agent.memory import ProjectMemory
         from ra.agent.planner import Planner, planning
@@ -177,6 +180,8 @@ class Wiring:
         file = app.options.agent_file or app.config.agents.get(app.options.agent, {}).get("handler")
         if app.handler is None and not file:
             return None
+        if app.options.dry_run:
+            app.warn("an agent file says what is sent when it runs, and it is not run; this is the request without it.")
         from ra.agent.handler import Handling
 
         common = partial(

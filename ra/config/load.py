@@ -81,8 +81,10 @@ def resolve(
         merge(data, origins, layer)
     if agent is not None:
         _lay_agent(data, origins, agent)
+    config = msgspec.convert(data, Config)
+    _check_sources(config, origins)
     return Resolved(
-        msgspec.convert(data, Config),
+        config,
         data,
         origins,
         tuple(path for path, _ in files),
@@ -188,6 +190,24 @@ def _check_strategy(data: dict[str, Any], key: Path_, place: schema.Place) -> No
         value = value.get(part) if isinstance(value, dict) else None
     if value is not None:
         check_strategy(value, place=f"{place(key)}: {'.'.join(key)}")
+
+
+def _check_sources(config: Config, origins: Mapping[Path_, Origin]) -> None:
+    """A composition that cannot be is refused where it is written, not when it is first used."""
+    context = config.agent.context
+    if context.source_budget is None and not context.sources:
+        return
+    from ra.context.sources import from_settings  # with what cuts and counts, for the few who compose
+
+    def content(_: str = "") -> str:
+        return ""
+
+    try:
+        from_settings(context, read=content, run=content, load=lambda _: content, timeline=content)
+    except ConfigError as error:
+        places = {".".join(path): origin for path, origin in origins.items()}
+        key = max((key for key in places if str(error).startswith(key)), key=len)
+        raise ConfigError(f"{places[key]}: {error}") from error
 
 
 def _checked_agent(agent: Any, name: str, place: schema.Place) -> dict[str, Any]:

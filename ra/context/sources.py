@@ -14,7 +14,7 @@ from ra.context.settings import ContextSettings, SourceSettings
 from ra.context.timed import TimestampedMessage
 from ra.context.tokens import Estimator, Where
 from ra.context.trim import ByGroup, ByText, Trimmed, groups
-from ra.core.errors import ConfigError, UsageError, UserError
+from ra.core.errors import ConfigError, RaError, UsageError, UserError
 from ra.core.messages import Message, Role, say
 from ra.core.model import TIERS, Section, Tier
 from ra.core.text import clean
@@ -162,7 +162,9 @@ def from_settings(
                     "set exactly one of file, command, text, timeline, python."
                 )
 
-    if settings.source_budget is None and not settings.sources:
+    if settings.source_budget is None:
+        if settings.sources:
+            raise ConfigError("agent.context.sources needs agent.context.sourceBudget: the tokens that they share.")
         return {}
     sources = {
         name: Source(content(name, one), one.max, one.cache, one.role, one.trim, one.priority, one.position)
@@ -238,7 +240,8 @@ async def _load(name: str, source: Source, estimator: Estimator) -> Loaded:
     except Exception as error:  # noqa: BLE001 - a source is foreign code, and its failure must not end the run
         # The error may hold a time or an address, and what the model sees has to be the same in every run.
         content = f"[The source {name} could not be read.]"
-        warning = f"Source {name!r} could not be read: {type(error).__name__}: {error}"
+        said = str(error) if isinstance(error, RaError) else f"{type(error).__name__}: {error}"
+        warning = f"Source {name!r} could not be read: {said}"
     if isinstance(content, str):
         text = clean(content)
         role: Role = source.role or "system"

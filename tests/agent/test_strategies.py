@@ -113,7 +113,7 @@ def test_sources_of_every_kind_make_the_prompt(shell: Shell) -> None:
     assert [m["content"][-1]["text"] for m in body["messages"][-2:]] == ["fine", "what now?"]
     assert said.count("what now?") == 2  # the first one, and this one
     warned = second.stderr.decode()
-    assert "Source 'broken' could not be read: SourceFailed" in warned
+    assert "Source 'broken' could not be read: echo oh no" in warned
     assert "exit 3: oh no" in warned
     assert "Source 'missing' could not be read" in warned
 

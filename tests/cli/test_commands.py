@@ -49,3 +49,13 @@ def test_the_scripted_provider_asks_for_its_script(shell: Shell) -> None:
 
     assert done.returncode == 2
     assert "name it with --model SCRIPT.yaml" in done.stderr.decode()
+
+
+def test_a_dry_run_says_what_it_cannot_know(shell: Shell, hello: LoopbackServer) -> None:
+    (shell.project / "mine.py").write_text("async def handler(ctx, wake):\n    await ctx.agent.run()\n")
+
+    planned = shell.ra("--context-strategy", "planner", "--dry-run", "hi").stderr.decode()
+    handled = shell.ra("--agent-file", "mine.py", "--dry-run", "hi").stderr.decode()
+
+    assert (planned.startswith("ra: a plan would have to be asked for"), "it is not run" in handled) == (True, True)
+    assert hello.requests == []

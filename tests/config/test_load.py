@@ -167,6 +167,13 @@ MISTAKES = {
     "- agent": "1: a configuration file is a mapping such as `agent: {model: …}`.",
     "x: " + "[" * 100: "1: nested more than 64 levels deep.",
     "agent: !!python/object:os.system {}": "1: agent",
+    "agent:\n  context:\n    sourceBudget: 9\n    sources: {a: {text: x, max: 10, cache: stable}}": (
+        "3: agent.context.sourceBudget is 9, but the sources that are not volatile may use 10"
+    ),
+    "agent:\n  context:\n    sourceBudget: 9\n    sources:\n      a: {text: x}\n      a b: {text: x, file: y}": (
+        "6: agent.context.sources.a b has file, text; set exactly one"
+    ),
+    "agent:\n  context:\n    sources: {a: {text: x}}": "3: agent.context.sources needs agent.context.sourceBudget",
 }
 
 

@@ -396,7 +396,7 @@ def test_no_sources_are_no_composition() -> None:
         ),
         (
             settings_of(None, a={"text": "a"}),
-            "agent.context.sourceBudget is None; use a positive, finite number of tokens.",
+            "agent.context.sources needs agent.context.sourceBudget: the tokens that they share.",
         ),
         (
             settings_of(-5, a={"text": "a"}),
