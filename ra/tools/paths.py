@@ -91,9 +91,10 @@ def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTION_FILES) 
 class Place(Value, frozen=True):
     """Where calls happen: what is the project, what is free there.
 
-    `writes`: file tools may write in the project (a terminal, or --write). `boxed`: Bash has an OS sandbox.
-    `free`: tools that touch nothing outside ra. `roots`: tools that are held to a folder of their own. `runs`: files
-    that ra itself runs outside any box, such as hooks: who can write them is out of the box.
+    `writes`: file tools may write in the project (a terminal, or --write). `boxed`: Bash has an OS sandbox; `trouble`:
+    it has one with a weakness in this project, so commands are asked for. `free`: tools that touch nothing outside ra.
+    `roots`: tools that are held to a folder of their own. `runs`: files that ra itself runs outside any box, such as
+    hooks: who can write them is out of the box.
     """
 
     root: str
@@ -101,6 +102,7 @@ class Place(Value, frozen=True):
     home: str = ""
     writes: bool = False
     boxed: bool = False
+    trouble: str = ""
     free: tuple[str, ...] = ()
     roots: dict[str, str] = {}
     instructions: tuple[str, ...] = INSTRUCTION_FILES

@@ -161,7 +161,7 @@ def _decide_bash(call: ToolCall, rules: Sequence[Rule], place: Place) -> Decisio
     if not command.strip():
         return Allow("nothing runs")  # reading or ending a background job
     wants_out = call.args.get("outside") is True
-    outside = wants_out or not place.boxed
+    outside = wants_out or not (place.boxed or place.trouble)  # a box with a weakness is better than none
     needless = all(rule.bare for rule in rules) and not (outside and rules)  # then spare the parser's 30 ms
     script = Script(()) if needless else parse(command)
     for action in ("deny", "ask"):
@@ -172,10 +172,11 @@ def _decide_bash(call: ToolCall, rules: Sequence[Rule], place: Place) -> Decisio
             return said
     if rule := _allowing(command, script, rules, place):
         return Allow(f"the rule allow {rule}", outside=True)
-    if not outside:
+    if not outside and not place.trouble:
         return Allow("it runs in the sandbox")
-    why = "it asks to leave the sandbox" if place.boxed else "there is no sandbox to run it in"
-    return Ask(why, rule="" if script.broken else f"Bash({literal(command.strip())})", outside=True)
+    why = "there is no sandbox to run it in" if outside else place.trouble
+    why = "it asks to leave the sandbox" if wants_out and (place.boxed or place.trouble) else why
+    return Ask(why, rule="" if script.broken else f"Bash({literal(command.strip())})", outside=outside)
 
 
 def part_matches(rule: Rule, part: "Part", command: str) -> bool:

@@ -168,7 +168,8 @@ class Toolbox:
                 tool, args, checked, _ = self._check(checked)
                 decision = decide(checked, self.rules, place)
             if not isinstance(decision, Deny):
-                outside = call.name == "Bash" and (place.boxed is False or checked.args.get("outside") is True)
+                boxed = place.boxed or place.trouble
+                outside = call.name == "Bash" and (not boxed or checked.args.get("outside") is True)
                 decision = Allow("the user said yes", outside=outside)
         if not isinstance(decision, Allow):
             raise self._refuse(call, decision, emit)
@@ -186,7 +187,9 @@ class Toolbox:
 
     def _bash_place(self) -> Place:
         """Where commands run now. A sandbox that cannot hold the project as it is counts as none."""
-        return msgspec.structs.replace(self.place, boxed=bool(self.box and not self.box.trouble), cwd=self.shell.cwd)
+        trouble = self.box.trouble if self.box else ""
+        boxed = bool(self.box and not trouble)
+        return msgspec.structs.replace(self.place, boxed=boxed, trouble=trouble, cwd=self.shell.cwd)
 
     def _meant(self, call: ToolCall) -> ToolCall:
         """The call that is really made, when a tool passes it on to another."""
@@ -234,7 +237,7 @@ class Toolbox:
         if isinstance(decision, Ask):
             quoted = shown(decision.rule).replace("'", "'\\''")
             way = f" To allow it: --allow '{quoted}'." if decision.rule else " Run ra on a terminal to be asked."
-            if call.name == "Bash" and not self.box:
+            if call.name == "Bash" and (not self.box or self.box.trouble):
                 way += " Or install bubblewrap: in a sandbox commands need no word."
         subject = call.args.get("command") or call.args.get("path") or call.args.get("url") or ""
         emit(Warned(f"{call.name} {shown(str(subject))[:200]} was refused: {decision.reason}.{way}"))

@@ -89,3 +89,13 @@ def test_files_that_a_pattern_with_a_star_names_are_protected(shell: Shell) -> N
     (shell.project / "team.rules").write_text("be kind")
     run(shell, ("Bash", {"command": "echo evil > team.rules"}))
     assert (shell.project / "team.rules").read_text() == "be kind"
+
+
+def test_landlock_that_cannot_hide_a_secret_asks_and_says_why(shell: Shell, tmp_path: Path) -> None:
+    without_bubblewrap(shell, tmp_path / "bin")
+    secret = shell.project / ".env"
+    secret.write_text("KEY=hidden")
+    refused = f"Refused: {secret} may hold secrets, which this sandbox cannot hide. "
+    assert [answer.startswith(refused) for answer in run(shell, ("Bash", {"command": "cat .env"}))] == [True]
+    secret.unlink()
+    assert run(shell, ("Bash", {"command": "echo hi"})) == ["hi"]

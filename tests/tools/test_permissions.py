@@ -233,3 +233,10 @@ def test_explain_says_what_runs_and_why(place: Place) -> None:
 def test_names_are_compared_as_the_most_forgiving_file_system_would() -> None:
     assert {fold(name) for name in (".GIT", ".git", ".g\u200dit", ".git. ", ".ｇit")} == {".git"}
     assert protected("a/b/c.md") == ""
+
+
+def test_a_yes_to_a_box_with_a_weakness_is_no_yes_to_leave_it() -> None:
+    weak = Place("/p", "/p", trouble="it hides no secrets", real=str)
+    assert decide(ToolCall("1", "Bash", {"command": "make"}), (), weak) == Ask("it hides no secrets", rule="Bash(make)")
+    leaving = decide(ToolCall("1", "Bash", {"command": "make", "outside": True}), (), weak)
+    assert leaving == Ask("it asks to leave the sandbox", rule="Bash(make)", outside=True)

@@ -39,7 +39,8 @@ def explain(
     toolbox = _toolbox(call, options)
     asked = ToolCall("", _known(tool), _args(tool, subject, outside=outside))
     box = toolbox.box if asked.name == "Bash" else None
-    place = msgspec.structs.replace(toolbox.place, boxed=bool(box and not box.trouble))
+    trouble = box.trouble if box else ""
+    place = msgspec.structs.replace(toolbox.place, boxed=bool(box and not trouble), trouble=trouble)
     try:
         view = judge(asked, toolbox.rules, place)
     except Mistake as mistake:
@@ -50,8 +51,8 @@ def explain(
     if as_json:
         call.streams.out(msgspec.json.encode(view).decode() + "\n")
         return
-    trouble = f" ({box.trouble})" if box and box.trouble else ""
-    call.streams.out(visible(_shown(asked, view, sandbox=(box.name if box else "none") + trouble)))
+    sandbox = (box.name if box else "none") + (f" ({trouble})" if trouble else "")
+    call.streams.out(visible(_shown(asked, view, sandbox=sandbox)))
 
 
 @app.command("list")
