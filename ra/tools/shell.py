@@ -57,8 +57,8 @@ def parse(command: str) -> Script:
 def _parse(command: str, depth: int) -> Script:
     if len(command) > MAX_CHARACTERS:
         return Script(_rough_parts(command[:MAX_CHARACTERS]), "the command is too long to judge", broken=True)
-    source = command.encode("utf-8", "replace")
-    root = _parser().parse(source).root_node
+    command = command.encode("utf-8", "replace").decode()
+    root = _parser().parse(_spelled(command)).root_node
     reasons: list[str] = []
     parts: list[Part] = []
     _walk(root, parts, reasons, nested=depth > 0)
@@ -172,7 +172,14 @@ def _word(node: "Node", reasons: list[str]) -> str:
 
 
 def _text(node: "Node | None") -> str:
-    return (node.text or b"").decode("utf-8", "replace") if node else ""
+    text = (node.text or b"").decode("utf-8", "replace") if node else ""
+    return re.sub("\x01([0-9a-f]+)\x02", lambda found: chr(int(found[1], 16)), text)
+
+
+def _spelled(command: str) -> bytes:
+    """In ASCII, which `_text` takes back: the parser asks C's isdigit about `{🎉`, and the process dies of it."""
+    plain = re.sub("[\x01\x02]", "\x03", command)  # as odd as they are
+    return re.sub("[^\x00-\x7f]", lambda found: f"\x01{ord(found[0]):x}\x02", plain).encode()
 
 
 def _second_opinion(command: str) -> list[str] | None:

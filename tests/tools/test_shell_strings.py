@@ -92,6 +92,18 @@ def test_nothing_that_bash_would_run_is_overlooked(pieces: list[str]) -> None:
         assert "TOUCHED" not in traced.stdout
 
 
+@pytest.mark.parametrize("text", ["echo {🎉..}", "{\U00105c74", "cat <<E\n{𝄞\nE", "{\ud800", "\x01ffffffffff\x02"])
+def test_what_the_parser_cannot_take_does_not_end_ra(text: str) -> None:
+    assert parse(text).unclear != ""
+
+
+def test_words_stay_as_they_were_written() -> None:
+    assert [part.words for part in parse("café 'naïve 🎉' \"日本\" x").parts] == [("café", "naïve 🎉", "日本", "x")]
+    assert judged("echo 日本 🎉", (parse_rule("Bash(echo 日本:*)", "allow"),)) == Allow(
+        "the rule allow Bash(echo 日本:*)", outside=True
+    )
+
+
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=60))
 def test_any_text_is_judged_without_a_crash(text: str) -> None:
