@@ -125,6 +125,7 @@ class Keys:
 
 
 def _fingerprint(task: Task) -> str:
-    """Of what is to be done; how the answer is sent does not matter."""
-    parts = [task.agent, task.message, task.strategy, msgspec.to_builtins(task.context), task.tools]
+    """Of what the client asked for; how the answer is sent, and an id that was made up, do not matter."""
+    context = msgspec.structs.replace(task.context, chat_id="") if task.context.alone else task.context
+    parts = [task.agent, task.message, task.strategy, msgspec.to_builtins(context), task.tools]
     return hashlib.sha256(encode(parts)).hexdigest()

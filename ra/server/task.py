@@ -48,6 +48,7 @@ class Context(Value, frozen=True):
     chat_id: str
     sender: str = ""
     more: JsonObject = {}
+    alone: bool = False  # the client named no chat, and the id is made up
 
 
 class Task(Value, frozen=True):
@@ -137,11 +138,13 @@ def _context(value: Any) -> Context:
         meant = next((name for name in own if _plain(key) == _plain(name) and key != name), None)
         if meant:  # it would be taken for something else, and the chat for a new one
             raise Refusal(400, f"Unknown field context.{key}; did you mean {meant}?", field=f"context.{key}")
+    chat = _id(value, "chatId", _CHAT, "")
     return Context(
         _id(value, "channel", _CHANNEL, "api"),
-        _id(value, "chatId", _CHAT, ""),
+        chat or f"task-{secrets.token_hex(8)}",  # a task without a chat is a chat of its own
         _id(value, "sender", _SENDER, ""),
         {key: item for key, item in value.items() if key not in own},
+        alone=not chat,
     )
 
 
@@ -150,8 +153,7 @@ def _id(context: Mapping[str, Any], name: str, form: re.Pattern[str], default: s
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)  # chat ids of Telegram are numbers
     if value is None:
-        # A task without a chat is a chat of its own.
-        return default if name != "chatId" else f"task-{secrets.token_hex(8)}"
+        return default
     if not isinstance(value, str):
         raise Refusal(400, f"context.{name} must be text.", field=f"context.{name}")
     if not form.fullmatch(value):

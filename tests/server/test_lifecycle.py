@@ -75,6 +75,15 @@ def test_the_same_key_runs_a_task_once_also_while_it_is_running(model: Model, st
     assert len(server.requests) == 1
 
 
+def test_the_same_key_runs_a_task_that_names_no_chat_once(model: Model, start: Any) -> None:
+    server = model()
+    daemon = start()
+    first = daemon.task("hi", key="k", context={})
+    assert (first[0], daemon.task("hi", key="k", context={})) == (200, first)
+    assert len(server.requests) == 1
+    assert daemon.task("hi", key="k", context={"chatId": "c1"})[0] == 422
+
+
 def test_a_key_with_another_task_is_refused(model: Model, start: Any) -> None:
     model()
     daemon = start()

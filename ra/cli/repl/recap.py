@@ -58,6 +58,8 @@ def shown(told: Recap, paper: Paper, session: str) -> str:
     if told.unfinished:
         done = f" after {told.calls} tool call{'s' * (told.calls != 1)}" if told.calls else ""
         parts.append(paper.line(f"· It stopped here{done}, before the answer was complete. Enter goes on.", "yellow"))
+    elif told.reason == "user":
+        parts.append(paper.line("· You stopped it here.", "yellow"))
     elif told.reason:
         parts.append(paper.line(f"· It stopped here: {visible(one_line(told.reason, 200))}", "yellow"))
     return "".join(parts)

@@ -62,4 +62,5 @@ def _run(command: str, shell: str, pieces: list[str]) -> int:
             pieces.append(text)
             sys.stdout.write(visible(text))
             sys.stdout.flush()
-    return process.wait()
+    code = process.wait()
+    return code if code >= 0 else 128 - code  # as a shell says that a signal ended it

@@ -200,6 +200,18 @@ def test_escape_sequences_of_a_model_never_reach_the_terminal(start: Start, mode
     assert "␛[2J" in terminal.everything
 
 
+def test_ra_c_says_that_you_stopped_the_answer(start: Start, model: Model) -> None:
+    model.answer = slow
+    terminal = start()
+    terminal.enter("count to many")
+    terminal.wait("word20")
+    terminal.type(CTRL_C)
+    terminal.wait("· stopped")
+    terminal.type(CTRL_D)
+    terminal.process.wait()
+    start("-c").wait("You stopped it here.")
+
+
 def test_after_kill_9_in_mid_answer_ra_c_shows_where_it_stopped_and_goes_on(start: Start, model: Model) -> None:
     model.answer = slow
     terminal = start()
