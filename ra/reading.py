@@ -9,9 +9,12 @@ from typing import Any, cast
 import msgspec
 
 from ra.app import open_prices, open_store
+from ra.app.parts import economy
 from ra.config.load import Resolved
 from ra.context import window
 from ra.context.cacheplan import Difference, first_difference
+from ra.context.compaction.plan import Preview, preview
+from ra.context.compaction.priced import Economy
 from ra.context.engine import Assembly, Engine
 from ra.context.report import Report, report
 from ra.context.tokens import Estimator
@@ -120,14 +123,27 @@ class Reading:
             None,
         )
 
-    def _folded(self, events: Sequence[TimelineEvent]) -> Engine:
+    def compaction(self) -> Preview:
+        """What `ra compact` would do now."""
+        decider = economy(self.resolved.config.agent.compaction, self.prices, self.configured.provider)
+        return preview(self._folded(self.events, decider), price=self.price)
+
+    def _folded(self, events: Sequence[TimelineEvent], decider: Economy | None = None) -> Engine:
         provider, model = cast(ProviderName, self.configured.provider or "scripted"), self.configured.model
         info = connect.info(provider, model)
         learned = self.store.learned(model)
         settings = self.resolved.config.agent.compaction
         limit = window.resolve(settings.context_window, learned.window, info.window)
         factor = learned.factor or info.tokens_per_o200k
-        engine = Engine(settings, estimator=Estimator(factor), window=limit, info=info, cache_key=self.timeline.session)
+        engine = Engine(
+            settings,
+            estimator=Estimator(factor),
+            window=limit,
+            info=info,
+            must_keep=self.resolved.config.agent.context.must_keep,
+            economy=decider,
+            cache_key=self.timeline.session,
+        )
         for event in events:
             engine.apply(event)
         return engine

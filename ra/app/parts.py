@@ -17,6 +17,7 @@ from ra.config.allowed import Allowed
 from ra.config.load import Resolved
 from ra.context import discovery, window
 from ra.context.engine import Engine
+from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.core.errors import ConfigError, UsageError, UserError
 from ra.core.events import ToolEnded, ToolStarted, Warned
@@ -274,7 +275,7 @@ def engine(app: "App", session: str, provider: Provider, estimator: Estimator, l
         summarize=lambda request: whole(provider, request),
         summary_info=connect.info(app.provider_name, agent.compaction.model or app.model),
         price=app.price,
-        economy=economy(app),
+        economy=economy(agent.compaction, app.prices, app.provider_name),
         cache_key=session,
     )
 
@@ -285,16 +286,14 @@ def hooks(app: "App") -> Hooks:
     return Hooks(app.config.agent.middleware, base=root, load=plugins.load, call=app.worker.call, env=clean(app.env))
 
 
-def economy(app: "App") -> "Economy | None":
+def economy(settings: CompactionSettings, prices: Prices, provider: str) -> "Economy | None":
     """Who decides by price when to compact, if `auto` does."""
-    if app.config.agent.compaction.strategy != "auto":
+    if settings.strategy != "auto":
         return None
     from ra.costs.economy import Economy
     from ra.costs.promptcache import rules_for
 
-    return Economy(
-        lambda model: app.prices.row(model, app.provider_name), lambda model: rules_for(model, app.provider_name)
-    )
+    return Economy(lambda model: prices.row(model, provider), lambda model: rules_for(model, provider))
 
 
 def look(app: "App", engine: Engine, turn: Turn) -> LoopView:

@@ -10,7 +10,8 @@ from ra.agent.session import Session
 from ra.app import App
 from ra.cli import table
 from ra.cli.output import Streams
-from ra.cli.safe import one_line
+from ra.cli.safe import one_line, visible
+from ra.context.compaction.plan import Preview
 from ra.context.report import Report, Row, report
 from ra.core.facts import Said
 
@@ -51,6 +52,24 @@ def as_dict(told: Report) -> dict[str, Any]:
 
 def _row_dict(row: Row) -> Mapping[str, Any]:
     return {name: getattr(row, name) for name in ("name", "tier", "role", "tokens", "max", "cut", "cached")}
+
+
+def previewed(plan: Preview) -> str:
+    """What a compaction would do, and from when on it pays; a model that costs nothing has no such line."""
+    if not plan.worth:
+        return f"Nothing to gain: {plan.before:,} tokens would become {plan.after:,}.\n"
+    most = "at most " if plan.strategy == "summarize" else ""  # how long a summary gets is known when it is there
+    lines = [
+        f"{plan.strategy}: {plan.messages} messages ({plan.hidden}) would be hidden, "
+        f"{plan.before:,} → {most}{plan.after:,} tokens"
+    ]
+    if plan.dollars_before and float(plan.dollars_before):
+        pays = f"it pays from call {plan.break_even} on" if plan.break_even else "it would never pay by itself"
+        lines.append(
+            f"each call: {table.money(plan.dollars_before)} → {table.money(plan.dollars_after)}; "
+            f"the rewrite costs {table.money(plan.rewrite)} once; {pays}"
+        )
+    return "\n".join([*lines, visible(plan.text)]) + "\n"
 
 
 async def dry_run(session: Session, prepared: Prepared, app: App, streams: Streams, *, as_json: bool) -> int:

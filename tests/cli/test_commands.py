@@ -1,9 +1,11 @@
 """Does every command answer a wrong call with one line, and fail when its output is lost?"""
 
+import re
 from pathlib import Path
 
 import pytest
 
+from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import Shell
 
@@ -59,3 +61,23 @@ def test_a_dry_run_says_what_it_cannot_know(shell: Shell, hello: LoopbackServer)
 
     assert (planned.startswith("ra: a plan would have to be asked for"), "it is not run" in handled) == (True, True)
     assert hello.requests == []
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest", "auto"])
+def test_a_compaction_is_what_its_dry_run_said(shell: Shell, strategy: str) -> None:
+    for number in range(8):
+        names = "\n".join(f"row {number}-{row} name_{number}_{row}" for row in range(200))
+        (shell.project / f"{number}.txt").write_text(names)
+    steps = [Step(calls=(Call("Read", {"path": f"{number}.txt"}),)) for number in range(8)]
+    flags = ("--compaction", strategy, "--set", "agent.compaction.contextWindow=60000")
+    with LoopbackServer("anthropic", [*steps, Step(text="Done.")]) as server:
+        shell.serve(server)
+        shell.ra(*flags, "--no-write", "read them")
+
+        said = shell.ra(*flags, "compact", "--dry-run").stdout.decode()
+        done = shell.ra(*flags, "compact").stderr.decode()
+
+    sizes = [re.search(r"[\d,]+ → [\d,]+ tokens", text) for text in (said, done)]
+    assert sizes[0] is not None
+    assert sizes[1] is not None
+    assert sizes[0][0] == sizes[1][0]

@@ -8,9 +8,8 @@ import typer
 
 from ra.app import App, Options
 from ra.cli.commands import Call
+from ra.cli.context_view import previewed
 from ra.cli.safe import visible
-from ra.cli.table import money
-from ra.context.compaction.plan import Preview, preview
 from ra.core.facts import Checkpointed
 from ra.reading import Reading
 
@@ -27,11 +26,11 @@ def compact(
     """Shorten what the model sees of a session. Nothing is lost: `ra recall` reads it back."""
     call: Call = ctx.obj
     reading = Reading(call.resolved, session or None)
-    plan = preview(reading.engine, price=reading.price)
+    plan = reading.compaction()
     if as_json:
         call.streams.out(msgspec.json.encode(plan).decode() + "\n")
     elif dry_run or not plan.worth:
-        show_preview(plan, call)
+        call.streams.out(previewed(plan))
     if dry_run or not plan.worth:
         return
     for fact in asyncio.run(_compact(call, reading.timeline.session)):
@@ -49,21 +48,3 @@ async def _compact(call: Call, session: str) -> tuple[object, ...]:
         return assembly.facts
     finally:
         await live.close()
-
-
-def show_preview(plan: Preview, call: Call) -> None:
-    out = call.streams.out
-    if not plan.worth:
-        out(f"Nothing to gain: {plan.before:,} tokens would become {plan.after:,}.\n")
-        return
-    out(
-        f"{plan.strategy}: {plan.messages} messages ({plan.hidden}) would be hidden, "
-        f"{plan.before:,} → {plan.after:,} tokens\n"
-    )
-    if plan.dollars_before:
-        pays = f"it pays from call {plan.break_even} on" if plan.break_even else "it would never pay by itself"
-        out(
-            f"each call: {money(plan.dollars_before)} → {money(plan.dollars_after)}; "
-            f"the rewrite costs {money(plan.rewrite)} once; {pays}\n"
-        )
-    out(visible(plan.text) + "\n")

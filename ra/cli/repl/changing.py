@@ -3,11 +3,11 @@
 import re
 from typing import TYPE_CHECKING
 
+from ra.cli.context_view import previewed
 from ra.cli.repl.complete import Offer, paths
-from ra.cli.safe import one_line, visible
-from ra.cli.table import money
+from ra.cli.safe import one_line
 from ra.context import entries
-from ra.context.compaction.plan import Preview, preview
+from ra.context.compaction.plan import preview
 from ra.core.errors import UsageError, UserError
 from ra.core.facts import Checkpointed, Clip
 from ra.core.messages import Document, Image, Text
@@ -37,22 +37,6 @@ async def compact(repl: "Repl", argument: str) -> None:
     for fact in assembly.facts:
         if isinstance(fact, Checkpointed):
             repl.say(f"compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens", "green")
-
-
-def previewed(plan: Preview) -> str:
-    if not plan.worth:
-        return f"Nothing to gain: {plan.before:,} tokens would become {plan.after:,}.\n"
-    lines = [
-        f"{plan.strategy}: {plan.messages} messages ({plan.hidden}) would be hidden, "
-        f"{plan.before:,} → {plan.after:,} tokens"
-    ]
-    if plan.dollars_before:
-        pays = f"it pays from call {plan.break_even} on" if plan.break_even else "it would never pay by itself"
-        lines.append(
-            f"each call: {money(plan.dollars_before)} → {money(plan.dollars_after)}; "
-            f"the rewrite costs {money(plan.rewrite)} once; {pays}"
-        )
-    return "\n".join([*lines, visible(plan.text)]) + "\n"
 
 
 # --- pins ---
