@@ -48,7 +48,7 @@ wheel: $(STAMP)  ## build the wheel, install it in a fresh environment, and ask 
 	@bash docs/try-wheel.sh $(BIN) dist/*.whl
 
 lock: $(STAMP)  ## pin the dependencies anew
-	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
 
 clean:  ## remove what make made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
