@@ -10,6 +10,7 @@ from ra.agent.settings import AgentSettings, SessionSettings, check_strategy
 from ra.config import guards, paths, schema, trust, yamlfile
 from ra.config.settings import Config
 from ra.config.yamlfile import Layer, Origin, Path_
+from ra.context.settings import ContextSettings
 from ra.core.errors import ConfigError, UsageError
 from ra.core.settings import camel, snake
 
@@ -82,7 +83,7 @@ def resolve(
     if agent is not None:
         _lay_agent(data, origins, agent)
     config = msgspec.convert(data, Config)
-    _check_sources(config, origins)
+    _check_context(config.agent.context, origins)
     return Resolved(
         config,
         data,
@@ -192,17 +193,18 @@ def _check_strategy(data: dict[str, Any], key: Path_, place: schema.Place) -> No
         check_strategy(value, place=f"{place(key)}: {'.'.join(key)}")
 
 
-def _check_sources(config: Config, origins: Mapping[Path_, Origin]) -> None:
+def _check_context(context: ContextSettings, origins: Mapping[Path_, Origin]) -> None:
     """A composition that cannot be is refused where it is written, not when it is first used."""
-    context = config.agent.context
-    if context.source_budget is None and not context.sources:
+    if context.source_budget is None and not context.sources and not context.must_keep:
         return
+    from ra.context.compaction.guard import Guard
     from ra.context.sources import from_settings  # with what cuts and counts, for the few who compose
 
     def content(_: str = "") -> str:
         return ""
 
     try:
+        Guard(context.must_keep)
         from_settings(context, read=content, run=content, load=lambda _: content, timeline=content)
     except ConfigError as error:
         places = {".".join(path): origin for path, origin in origins.items()}

@@ -49,7 +49,9 @@ def _tidy_struct(data: dict[str, Any], kind: type[Settings], place: Place, path:
         if not name:
             raise ConfigError(f"{place((*path, key))}: unknown key {'.'.join((*path, key))}; {hint(key, known)}.")
         if name in clean:
-            raise ConfigError(f"{place((*path, key))}: {'.'.join((*path, name))} is set twice, as {name} and {key}.")
+            raise ConfigError(
+                f"{place((*path, key))}: {'.'.join((*path, name))} is set twice, as {snake(name)} and {name}."
+            )
         clean[name] = tidy(value, known[name], place, (*path, key))
     required = [f.encode_name for f in msgspec.structs.fields(kind) if f.required and f.encode_name not in clean]
     if required:

@@ -173,6 +173,8 @@ MISTAKES = {
     "agent:\n  context:\n    sourceBudget: 9\n    sources:\n      a: {text: x}\n      a b: {text: x, file: y}": (
         "6: agent.context.sources.a b has file, text; set exactly one"
     ),
+    "agent:\n  max_cost: 1\n  maxCost: 2": "3: agent.maxCost is set twice, as max_cost and maxCost.",
+    "agent:\n  context:\n    mustKeep: ['(']": "3: agent.context.mustKeep: '(' is no regular expression",
     "agent:\n  context:\n    sources: {a: {text: x}}": "3: agent.context.sources needs agent.context.sourceBudget",
 }
 
