@@ -26,7 +26,7 @@ from ra.core.messages import Content, Text, ToolCall
 from ra.core.model import Usage
 from ra.core.value import encode
 
-EXIT = {"answered": 0, "failed": 1, "limit": 3, "stopped": 3, "refused": 5, "empty": 5, "interrupted": 130}
+EXIT = {"answered": 0, "failed": 1, "limit": 3, "refused": 5, "empty": 5, "interrupted": 130}
 
 
 class Streams:

@@ -8,7 +8,7 @@ from ra.core.messages import Message, ToolCall, ToolResult
 from ra.core.model import Reply, Usage
 from ra.core.value import Value
 
-Outcome = Literal["answered", "failed", "limit", "stopped", "refused", "empty", "interrupted"]
+Outcome = Literal["answered", "failed", "limit", "refused", "empty", "interrupted"]
 
 
 class TurnStarted(Value, frozen=True):
