@@ -229,7 +229,7 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
 
         return read_back(what, journal.timeline)
 
-    return Toolbox(
+    made = Toolbox(
         root=str(app.resolved.root),
         cwd=str(app.resolved.cwd),
         home=app.env.get("HOME", ""),
@@ -250,6 +250,10 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
         remember=lambda rule: allowed(app.resolved).add(app.resolved.root, str(rule)),
         mcp=app.mcp if app.has_tools else None,
     )
+    for rule in made.rules:
+        if rule.tool not in made.known and "*" not in rule.tool and not rule.tool.startswith("mcp__"):
+            app.warn(f"The {rule.action} rule {rule} has no effect: there is no tool {rule.tool!r}.")
+    return made
 
 
 def connected(app: "App", retries: Retries | None) -> Provider:

@@ -14,10 +14,13 @@ def git_root(cwd: Path) -> Path | None:
 
 
 def project_files(cwd: Path) -> list[Path]:
-    """Every ra.yaml from the git root down to the working directory: the nearest comes last and wins."""
+    """Every ra.yaml from the git root down to the working directory: the nearest comes last and wins.
+
+    Also one that is no plain file: reading it says so, where passing it over would say nothing.
+    """
     root = git_root(cwd)
     folders = [cwd] if root is None else [cwd, *cwd.parents][: len(cwd.parts) - len(root.parts) + 1]
-    return [folder / FILE_NAME for folder in reversed(folders) if (folder / FILE_NAME).is_file()]
+    return [folder / FILE_NAME for folder in reversed(folders) if os.path.lexists(folder / FILE_NAME)]
 
 
 def user_file(env: Mapping[str, str]) -> Path:

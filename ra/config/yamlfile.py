@@ -1,5 +1,6 @@
 """How is a YAML file read without trusting it? Safely, with limits, and remembering the line of every value."""
 
+import errno
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -42,6 +43,8 @@ class Layer(NamedTuple):
 
 def read(path: Path, env: Mapping[str, str], *, kind: str = "user") -> Layer:
     try:
+        if path.exists() and not path.is_file():  # a FIFO would never end
+            raise OSError(errno.EINVAL, "it is no plain file")
         with path.open("rb") as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:

@@ -30,7 +30,7 @@ from ra.tools.options import ToolOptions, options_of
 from ra.tools.paths import Place, shown
 from ra.tools.permissions import Allow, Ask, Deny, decide
 from ra.tools.process import Launch
-from ra.tools.rules import Rule, parse_rule
+from ra.tools.rules import BUILTIN, Rule, parse_rule
 from ra.tools.sandbox.find import Box, find_sandbox
 from ra.tools.settings import Sandbox, ToolSettings
 from ra.tools.tool import Mistake, Output, Tool, read_args, text_output, usage
@@ -104,6 +104,7 @@ class Toolbox:
             self.place, free=("Agent", "Entry", "Recall", *(tool.name for tool in custom), *lists)
         )
         everything = {tool.name: tool for tool in (*foreign, *own.values(), *custom)}
+        self.known = frozenset((*BUILTIN, *everything))  # names that a rule may speak of, also of tools that are off
         self._tools = {
             name: everything[name] for name in sorted(everything) if options.get(name, ToolOptions()).enabled
         }

@@ -214,3 +214,10 @@ def test_data_is_private(shell: Shell, hello: LoopbackServer) -> None:
     assert oct(data.stat().st_mode & 0o777) == "0o700"
     assert {oct(p.stat().st_mode & 0o777) for p in data.rglob("*") if p.is_file()} == {"0o600"}
     assert [path.name for path in shell.project.iterdir()] == [".git"]
+
+
+def test_a_rule_for_a_tool_that_is_not_there_is_told(shell: Shell, hello: LoopbackServer) -> None:
+    done = shell.ra("--deny", "Bsh(rm *)", "hi")
+    assert (done.returncode, done.stdout) == (0, b"Hello, world.\n")
+    assert b"The deny rule Bsh(rm *) has no effect: there is no tool 'Bsh'." in done.stderr
+    assert shell.ra("--deny", "Bash", "--no-tools", "hi").stderr == b""

@@ -210,3 +210,13 @@ def test_a_huge_file_and_a_file_that_is_no_text_are_refused(project: Path) -> No
 def test_a_wrong_assignment_names_itself(project: Path, text: str) -> None:
     with pytest.raises((UsageError, ConfigError), match="--set"):
         resolve(project, assignments=[text])
+
+
+def test_a_file_that_is_no_plain_file_is_told(project: Path) -> None:
+    (project / "ra.yaml").mkdir()
+    with pytest.raises(ConfigError, match=r"ra\.yaml: cannot be read: it is no plain file"):
+        load.resolve(cwd=project, env=ENV)
+    (project / "ra.yaml").rmdir()
+    (project / "ra.yaml").symlink_to("nowhere.yaml")
+    with pytest.raises(ConfigError, match=r"ra\.yaml: cannot be read"):
+        load.resolve(cwd=project, env=ENV)

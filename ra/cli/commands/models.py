@@ -8,6 +8,7 @@ import typer
 from ra.app import open_prices
 from ra.cli import table
 from ra.cli.commands import Call
+from ra.core.errors import UserError
 from ra.providers import catalog
 
 app = typer.Typer(add_completion=False, help="Known models with windows and prices. Any other name works as well.")
@@ -27,6 +28,8 @@ def models(
         told = [{"provider": row.provider, "model": row.info, "prices": price} for row, price in found]
         call.streams.out(msgspec.json.encode(told).decode() + "\n")
         return
+    if not found:
+        raise UserError(f"No model that is known has {like!r} in its name. Any name works with --model all the same.")
     rows = [
         [
             row.provider,
