@@ -12,7 +12,7 @@ from tests.cli.conftest import RA, Shell
 from tests.cli.repl.pty_terminal import PtyTerminal
 
 QUESTION = "Run it?  y once"
-TESTS = "python3 -m unittest -q"
+TESTS = "python3 -B -m unittest -q"  # a .pyc of the same second and size would hide an edit
 
 CALC = '''"""Small sums."""
 
@@ -106,7 +106,7 @@ TASKS = {
         (bash("grep -rl shout src | xargs sed -i s/shout/loud/g"),), "grep -q 'def loud' src/util/strings.py"
     ),
     "an executable script": Task(
-        (write("run.sh", "#!/bin/sh\npython3 -m unittest -q\n"), bash("chmod +x run.sh && ./run.sh")), "test -x run.sh"
+        (write("run.sh", "#!/bin/sh\npython3 -B -m unittest -q\n"), bash("chmod +x run.sh && ./run.sh")), "test -x run.sh"
     ),
     "a new branch": Task((bash("git checkout -qb feature && git add -A && git commit -qm Feature"),), "git branch | grep -q feature"),
     "work in a folder": Task((bash("cd src/util"), bash("touch __init__.py"), bash("cd ../..")), "test -e src/util/__init__.py"),
