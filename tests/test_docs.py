@@ -1,6 +1,7 @@
 """The documentation tells the truth: generated parts are fresh, blocks print what they say, links lead somewhere."""
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -31,6 +32,8 @@ def test_every_key_is_explained() -> None:
 @pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
 def test_what_a_page_shows_is_what_is_printed(page: Path) -> None:
     text = page.read_text()
+    if "sandbox   bubblewrap" in text and not shutil.which("bwrap"):
+        pytest.skip("the page shows a machine that has bubblewrap")
     assert pages.replayed(text) == text, "run python -m tests.regenerate"
 
 
