@@ -1,35 +1,15 @@
 """Which names does a text hold, and are they still in front of the model when it uses them again?"""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ra.context.compaction.names import identifiers, strings
-from ra.core.messages import Message, Text, ToolCall, ToolResult
-
-
-def said(message: Message) -> frozenset[str]:
-    """All identifiers of a message as the model reads it. Thinking is left out: providers drop it from later turns."""
-    return identifiers("\n".join(_texts(message)))
+from ra.context.compaction.names import identifiers, spoken, strings
+from ra.core.messages import Message
 
 
 def asked(message: Message) -> frozenset[str]:
     """The identifiers in the arguments of its tool calls."""
     return identifiers("\n".join(text for call in message.calls for text in strings(call.args)))
-
-
-def _texts(message: Message) -> Iterator[str]:
-    for block in message.blocks:
-        match block:
-            case Text(text):
-                yield text
-            case ToolCall():
-                yield block.name
-                yield from strings(block.args)
-                yield block.broken
-            case ToolResult(content=content):
-                yield from (part.text for part in content if isinstance(part, Text))
-            case _:
-                pass
 
 
 class Sight:
@@ -60,5 +40,5 @@ class Sight:
     def _of(self, message: Message) -> frozenset[str]:
         known = self._known.get(id(message))
         if known is None:
-            known = self._known[id(message)] = (message, said(message))
+            known = self._known[id(message)] = (message, spoken(message))
         return known[1]

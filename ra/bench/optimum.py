@@ -1,75 +1,90 @@
 """What would have been cheapest, had one known how the session goes on? The yardstick for `auto`.
 
-The cuts are those of `auto`: all but the newest groups goes, an index of its names stays. Only their moments are
-free, and dynamic programming finds the best ones: f(k) is the least that the calls before k can cost if the window is
-cut right before call k.
+The cuts are those of `auto`: all but the newest groups goes, and an index of its names comes behind the indexes of the
+cuts before, which stay in the cache. Only the moments are free, and dynamic programming finds the best ones. What a cut
+costs depends on the one before it, so the first request after it is counted with the pair: f(k) is the least that the
+calls up to k can cost if the window is cut right before call k.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator
 
 from ra.bench.replay import Market, Memory
-from ra.bench.trace import Trace
+from ra.bench.trace import Call, Trace
 from ra.context.compaction.digest import HEADED
 from ra.context.compaction.room import LARGEST_STEPS, STEPS
 from ra.context.projection import SHOWN
 from ra.core.facts import Said
 from ra.core.model import Usage
-from ra.costs.economy import RECENT
+from ra.costs.economy import sizes
 
 HEADED_SHARE = 16  # tokens of conversation for one of its headed lines, about
+NEVER = float("inf")
 
 
 def optimum(trace: Trace, memory: Memory, market: Callable[[str], Market], window: int) -> float:
     """The least cost of the trace in dollars, over all choices of moments to cut."""
-    course = _Course(trace, memory)
-    count = len(trace.calls)
-    least = [float("inf")] * (count + 1)
-    least[0] = 0.0
+    sums = _Sums(trace, memory, *sizes(window))
+    bills = [_Bill(call, market(call.model), _idle(trace, number)) for number, call in enumerate(trace.calls)]
+    count = len(bills)
+    least = [NEVER] * count  # f
+    least[0] = bills[0].dollars(sums.request(0, 0), known=0)
+    best = NEVER
     for cut in range(count):
-        if least[cut] == float("inf"):
-            continue
-        spent = least[cut]
-        for call, cost in enumerate(_costs(trace, course, market, cut, window), cut):
-            spent += cost
-            least[call + 1] = min(least[call + 1], spent)
-    return least[count]
+        if least[cut] < NEVER:
+            spent = least[cut]
+            for call, size in _uncut(sums, cut, window):
+                # Either the window is cut here, or it grows on.
+                known = sums.head + sums.indexes[cut]
+                least[call] = min(least[call], spent + bills[call].dollars(sums.request(call, call), known=known))
+                if size is None:
+                    break
+                spent += bills[call].dollars(size, known=sums.request(cut, call - 1))
+            else:
+                best = min(best, spent)
+    return best
 
 
-def _costs(trace: Trace, course: "_Course", market: Callable[[str], Market], cut: int, window: int) -> Sequence[float]:
-    """What each call from `cut` on costs if the window is cut before it and not again; until it would be full."""
-    costs: list[float] = []
-    kept = course.kept_from(cut) if cut else 0
-    start = course.head + (course.index(kept) if cut else 0)
-    before = 0
-    for number in range(cut, len(trace.calls)):
-        call = trace.calls[number]
-        market_ = market(call.model)
-        total = start + course.between(kept, number)
-        if total > window and number > cut:
-            break
-        idle = call.time - trace.calls[number - 1].time if number else 0.0
-        cold = number == 0 or idle > market_.rules.lifetime_s
-        least = market_.rules.minimum
-        known = 0 if cold else course.head if number == cut else before
-        read = known if known >= least else 0
-        written = total - read if market_.rules.writes and total >= least else 0
-        usage = Usage(total - read - written, call.output, read, written)
-        costs.append(float(market_.row.price(usage, long_lived=market_.long_lived)))
-        before = total
-    return costs
+def _uncut(sums: "_Sums", cut: int, window: int) -> Iterator[tuple[int, int | None]]:
+    """The calls behind a cut, each with the size of its request; without one when it no longer fits."""
+    for call in range(cut + 1, len(sums.sums) - 1):
+        size = sums.request(cut, call)
+        yield call, size if size <= window else None
 
 
-class _Course:
-    """Sizes along the session. Group k is what was said between call k − 1 and call k; `sums` adds up their tokens,
-    `names` those of all different names in them."""
+def _idle(trace: Trace, number: int) -> float:
+    return trace.calls[number].time - trace.calls[number - 1].time if number else NEVER
 
-    def __init__(self, trace: Trace, memory: Memory) -> None:
-        most = round(SHOWN * trace.factor)
-        self.sums = [0]
-        self.names = [0]
-        seen: set[str] = set()
-        place, tokens, first = 0, 0, True
+
+class _Bill:
+    """What one call costs, by the size of its request and what of it was sent before."""
+
+    def __init__(self, call: Call, market: Market, idle_s: float) -> None:
+        self._output = call.output
+        self._market = market
+        self._cold = idle_s > market.rules.lifetime_s
+
+    def dollars(self, total: int, *, known: int) -> float:
+        rules = self._market.rules
+        read = 0 if self._cold or known < rules.minimum else min(known, total)
+        written = total - read if rules.writes and total >= rules.minimum else 0
+        usage = Usage(total - read - written, self._output, read, written)
+        return float(self._market.row.price(usage, long_lived=self._market.long_lived))
+
+
+class _Sums:
+    """Sizes along the session, in tokens. Group k is what was said between call k − 1 and call k.
+
+    `indexes` holds what all indexes have after a cut before a call, as `auto` would write them, and nothing for the
+    first call, before which there is nothing to cut.
+    """
+
+    def __init__(self, trace: Trace, memory: Memory, recent: int, most: int) -> None:
         self.head = trace.base
+        self.sums = [0]  # of the groups before
+        self._recent = recent
+        names = [0]  # of all different names in the groups before
+        seen: set[str] = set()
+        shown, place, tokens, first = round(SHOWN * trace.factor), 0, 0, True
         for call in trace.calls:
             size = 0
             for event in trace.events[place : call.place]:
@@ -79,28 +94,29 @@ class _Course:
                         first = False
                         self.head += trace.size(message)  # the first prompt stays
                         continue
-                    size += min(trace.size(message), most)
+                    size += min(trace.size(message), shown)
                     new = memory.names[id(message)][1] - seen
                     tokens += sum(trace.estimator.text(f" {name}") for name in new)
                     seen |= new
             place = call.place
             self.sums.append(self.sums[-1] + size)
-            self.names.append(round(tokens * trace.factor))
+            names.append(round(tokens * trace.factor))
+        kept = [0, *map(self._kept_from, range(1, len(trace.calls)))]
+        self._hidden = [self.sums[group] for group in kept]
+        self.indexes = [
+            min(names[group] + min(HEADED, hidden // HEADED_SHARE), hidden // 2, most)
+            for group, hidden in zip(kept, self._hidden, strict=True)
+        ]
 
-    def between(self, kept: int, call: int) -> int:
-        """Tokens of the groups from `kept` to the request of this call."""
-        return self.sums[call + 1] - self.sums[kept]
+    def request(self, cut: int, call: int) -> int:
+        """The request of this call if the last cut was before call `cut`; 0: there was none."""
+        return self.head + self.indexes[cut] + self.sums[call + 1] - self._hidden[cut]
 
-    def kept_from(self, call: int) -> int:
+    def _kept_from(self, call: int) -> int:
         """The first group that a cut before this call leaves: what `auto` would leave."""
         working = self.sums[call + 1] - self.sums[max(0, call + 1 - STEPS)]
-        room = max(RECENT, min(LARGEST_STEPS * RECENT, working))
+        room = max(self._recent, min(LARGEST_STEPS * self._recent, working))
         kept = call
         while kept > 0 and self.sums[call + 1] - self.sums[kept - 1] <= room:
             kept -= 1
         return kept
-
-    def index(self, kept: int) -> int:
-        """Tokens of the index of all groups before `kept`."""
-        hidden = self.sums[kept]
-        return min(self.names[kept] + min(HEADED, hidden // HEADED_SHARE), hidden // 2)

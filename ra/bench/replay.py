@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import NamedTuple, Protocol
 
 from ra.bench.identifiers import Sight, asked
-from ra.bench.identifiers import said as names_said
 from ra.bench.trace import Call, Trace
+from ra.context.compaction.names import spoken
 from ra.core.facts import Said, TimelineEvent
 from ra.core.messages import Message
 from ra.core.model import Usage
@@ -95,7 +95,7 @@ class Memory:
             if place in calls:
                 self.needs.append(asked(calls[place].message) & seen)
             if isinstance(event.fact, Said):
-                names = names_said(event.fact.message)
+                names = spoken(event.fact.message)
                 self.names[id(event.fact.message)] = (event.fact.message, names)
                 seen |= names
 

@@ -19,7 +19,8 @@ def marks(request: Request, *, cut: bool = False) -> Marks:
 
     A cache is looked up at a mark and at most 20 blocks before it. One turn may add more than that, so the second mark
     of the rolling pair stands exactly where the request before ended: right before the newest answer. In the first
-    request after a `cut` that place is behind the gap, and what can still be read from the cache ends before it.
+    request after a `cut` that place is behind the gap. What can still be read from the cache ends right before the
+    newest marker; a mark on that finds it, and keeps the marker itself for a cut that leaves it where it is.
     """
     rolling = _rolling(request.messages, cut=cut)
     left = MOST - len(rolling) - bool(request.tools)
@@ -29,10 +30,10 @@ def marks(request: Request, *, cut: bool = False) -> Marks:
 def _rolling(messages: tuple[Message, ...], *, cut: bool) -> tuple[int, ...]:
     last = len(messages) - 1
     if cut:
-        end = next((index for index, message in enumerate(messages) if message.name == COMPACTED), 0)
+        end = next((index for index in range(last, -1, -1) if messages[index].name == COMPACTED), -1)
     else:
-        end = next((index for index in range(last, 0, -1) if messages[index].role == "assistant"), 0)
-    return tuple(index for index in (end - 1, last) if index >= 0)
+        end = next((index for index in range(last, 0, -1) if messages[index].role == "assistant"), 0) - 1
+    return tuple(index for index in (end, last) if index >= 0)
 
 
 def _tier_edges(request: Request) -> list[int]:

@@ -161,6 +161,7 @@ class Engine:
             refit=refit,
             cut=self._economy.sizes(limit) if self._economy else None,
             eager=eager,
+            stack=self._economy is not None and self._economy.warm,
         )
 
     # --- hand over ---

@@ -23,7 +23,8 @@ MILLION = 1_000_000
 AT_RISK = 0.04  # of what the session has cost may be lost on cuts that the session was too short to repay
 SHRINK = 0.90  # a cut leaves at most so much of the request, or it does not happen
 RECENT = 8_000  # tokens of the newest groups that stay word for word
-INDEX = 40_000  # tokens, at most, of the index that stands in for the rest; it is as long as there are names
+SMALL_INDEX = 8_000  # tokens of the indexes in a small window, if half of what is free there holds them
+INDEX = 40_000  # tokens, at most, of the indexes that stand in for the rest; they are as long as there are names
 
 Reason = Literal["", "free now", "rent paid"]
 
@@ -78,16 +79,14 @@ class Economy:
             case Rotated():
                 self._carried, self._hidden, self._cut = [], 0, None
             case Configured(model=model):
+                if model != self._model:
+                    self._sent = None  # another model has another cache
                 self._model = model
             case _:
                 pass
 
     def sizes(self, window: int | None) -> tuple[int, int]:
-        """What a cut leaves, in tokens: of the newest groups word for word, and of an index of the rest.
-
-        Prices do not depend on the window: a share of it is taken only where it is small.
-        """
-        return (RECENT, INDEX) if window is None else (min(RECENT, window // 5), min(INDEX, window // 8))
+        return sizes(window)
 
     def wants(self, *, before: int, zone: int, behind: int, stand_in: int) -> Reason:
         """Why the next request should be cut before it is sent; "" when it should not.
@@ -108,11 +107,16 @@ class Economy:
         allowed = self._saved + AT_RISK * self._spent
         return "rent paid" if rent >= price and price <= allowed else ""
 
+    @property
+    def warm(self) -> bool:
+        """Is the last request still in the provider's cache?"""
+        rules = self._rules(self._model)
+        return rules.kind != "none" and self._sent is not None and self._now - self._sent <= rules.lifetime_s
+
     def _price_of(self, row: PriceRow, request: Cuttable) -> float | None:
         """What the cut adds to the next bill, below zero when it takes away; None where nothing costs anything."""
         rules = self._rules(self._model)
-        warm = rules.kind != "none" and self._sent is not None and self._now - self._sent <= rules.lifetime_s
-        cached = min(request.total, self._last) if warm and self._last >= rules.minimum else 0
+        cached = min(request.total, self._last) if self.warm and self._last >= rules.minimum else 0
         # Where a provider bills no writes, the row's price of writing is that of plain input.
         keeping = float(row.price(Usage(cache_read=cached, cache_write=request.total - cached)))
         head = min(cached, request.before) if request.before >= rules.minimum else 0
@@ -135,6 +139,16 @@ class Economy:
         self._sent = time - spent.seconds
         self._last = usage.total_input
         self._carried.append(usage.total_input)
+
+
+def sizes(window: int | None) -> tuple[int, int]:
+    """What a cut leaves, in tokens: of the newest groups word for word, and of indexes of the rest.
+
+    Prices do not depend on the window: a share of it is taken only where it is small.
+    """
+    if window is None:
+        return RECENT, INDEX
+    return min(RECENT, window // 5), min(INDEX, max(window // 6, SMALL_INDEX))
 
 
 def _dollars(spent: Spent, row: PriceRow | None) -> float:

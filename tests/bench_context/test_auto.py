@@ -22,6 +22,18 @@ def test_auto_is_never_dearer_than_the_best_and_forgets_no_more_than_digest(shap
     assert rows["auto"].recall >= rows["digest"].recall - 0.005
 
 
+@pytest.mark.parametrize("window", [32_000, 64_000])
+@pytest.mark.parametrize("shape", QUICK, ids=lambda shape: shape.name.replace(" ", "-"))
+def test_it_holds_in_small_windows_too(shape: Shape, window: int):
+    model = "claude-opus-4-5"
+    conditions = Conditions(PRICES, ("truncate", "summarize", "digest", "auto"), window=window)
+    found = compare("f", "n", model, session(shape, model=model), conditions)
+    assert found is not None
+    rows = {row.strategy: row for row in found.rows}
+    assert rows["auto"].cost <= 1.05 * min(rows[name].cost for name in ("truncate", "summarize", "digest"))
+    assert rows["auto"].recall >= rows["digest"].recall - 0.005
+
+
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.3, 0.5, 0.8])
 def test_wherever_a_session_ends_auto_has_not_wasted_money(share: float):
     events = session(SHAPES[4], model="claude-opus-4-5", seed=3)

@@ -1,8 +1,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.bench.identifiers import Sight, asked, said
-from ra.context.compaction.names import identifiers
+from ra.bench.identifiers import Sight, asked
+from ra.context.compaction.names import identifiers, spoken
 from ra.core.messages import Message, Text, Thinking, ToolCall, result, say
 
 
@@ -34,11 +34,11 @@ def test_arguments_are_read_without_their_json():
     call = ToolCall("1", "Edit", {"path": "a/b.py", "new": "\tresolveAll(\n)", "lines": [10, {"end": 12}], "all": True})
     message = Message("assistant", (Text("see nextStep"), Thinking("secretPlan"), call))
     assert asked(message) == {"a/b.py", "resolveAll", "10", "12"}
-    assert said(message) == {"a/b.py", "resolveAll", "10", "12", "nextStep"}
+    assert spoken(message) == {"a/b.py", "resolveAll", "10", "12", "nextStep"}
 
 
 def test_a_result_is_read_too():
-    assert said(result(ToolCall("1", "Read", {}), "def load_all(): ...")) == {"load_all"}
+    assert spoken(result(ToolCall("1", "Read", {}), "def load_all(): ...")) == {"load_all"}
 
 
 messages = st.lists(
@@ -53,5 +53,5 @@ def test_sight_sees_what_the_last_request_holds(requests: list[list[Message]]):
     for request in requests:
         sight.look(request)
     names = frozenset(f"name_{index}" for index in range(4))
-    visible = frozenset().union(*(said(message) for message in requests[-1])) & names
+    visible = frozenset().union(*(spoken(message) for message in requests[-1])) & names
     assert sight.sees(names) == len(visible)

@@ -7,7 +7,9 @@ from itertools import pairwise
 
 import pytest
 
+from ra.context.compaction.names import identifiers, spoken
 from ra.context.engine import Assembly, Engine
+from ra.context.projection import COMPACTED
 from ra.context.tokens import Estimator
 from ra.context.window import Window
 from ra.core.errors import UserError
@@ -427,18 +429,28 @@ class Cheap:
 
     asked: list[dict[str, int]]
 
-    def __init__(self) -> None:
+    def __init__(self, *, index: int = 4_000) -> None:
         self.asked = []
+        self.warm = True
+        self._index = index
 
     def observe(self, event: TimelineEvent) -> None:
         pass
 
     def sizes(self, window: int | None) -> tuple[int, int]:
-        return 1000, 500
+        return 1000, self._index
 
     def wants(self, **sizes: int) -> str:
         self.asked.append(sizes)
         return "rent paid" if sizes["zone"] > 4000 else ""
+
+
+def markers(request: Request) -> list[str]:
+    return [message.text for message in request.messages if message.name == COMPACTED]
+
+
+def named(number: int) -> str:
+    return f"{prose(random.Random(number), 100)} src/file_{number}.py id_{number} {number * 7919}"
 
 
 def test_auto_cuts_when_its_economy_says_so():
@@ -450,7 +462,59 @@ def test_auto_cuts_when_its_economy_says_so():
     assert facts
     assert {(fact.strategy, fact.reason) for fact in facts} == {("digest", "rent paid")}
     assert all(fact.after < fact.before * 0.6 for fact in facts)
-    assert all(sizes["before"] < 200 for sizes in economy.asked)
+    assert economy.asked[0]["before"] < 200
+
+
+def test_in_a_warm_cache_an_index_stays_and_the_next_stands_behind_it():
+    one = engine(200_000, strategy="auto", economy=Cheap(index=30_000))
+    log = started(one)
+    requests = list(run(one, log, 150, output=named))
+    stacks = [stack for stack in map(markers, requests) if stack]
+    assert len(stacks[-1]) == len(log.facts(Checkpointed)) > 3
+    assert all(stacks[-1][: len(stack)] == stack for stack in stacks)
+    # All that was sent before the newest index is sent again, byte for byte.
+    for before, after in pairwise(requests):
+        same = 1 + len(markers(before))
+        assert after.messages[:same] == before.messages[:same]
+
+
+def test_a_cut_with_room_for_an_index_forgets_no_name():
+    one = engine(200_000, strategy="auto", economy=Cheap(index=30_000))
+    log = started(one)
+    last = list(run(one, log, 150, output=named))[-1]
+    seen = frozenset[str]().union(*map(spoken, last.messages))
+    told = frozenset[str]().union(*(identifiers(named(number)) for number in range(1, 150)))
+    assert len(log.facts(Checkpointed)) > 3
+    assert told - seen == frozenset()
+
+
+def test_indexes_name_nothing_twice():
+    one = engine(200_000, strategy="auto", economy=Cheap(index=30_000))
+    log = started(one)
+    stack = markers(list(run(one, log, 150, output=named))[-1])
+    paths = [name for index in stack for name in identifiers(index) if name.startswith("src/file_")]
+    assert len(stack) > 3
+    assert len(paths) == len(set(paths))
+
+
+def test_indexes_that_fill_their_room_become_one():
+    one = engine(200_000, strategy="auto", economy=Cheap(index=3_500))
+    log = started(one)
+    stacks = [markers(request) for request in run(one, log, 300, output=named)]
+    sizes = [sum(map(Estimator().text, stack)) for stack in stacks]
+    assert max(map(len, stacks)) > 1
+    assert any(len(after) == 1 < len(before) for before, after in pairwise(stacks))
+    assert max(sizes) <= 3_600
+
+
+def test_in_a_cold_cache_all_indexes_become_one():
+    economy = Cheap(index=30_000)
+    one = engine(200_000, strategy="auto", economy=economy)
+    log = started(one)
+    assert len(markers(list(run(one, log, 100, output=named))[-1])) > 1
+    economy.warm = False
+    requests = list(run(one, log, 40, output=lambda number: named(1000 + number)))
+    assert len(markers(requests[-1])) == 1
 
 
 def test_notices_at_the_tail_belong_to_what_is_recent():

@@ -87,8 +87,15 @@ def test_rent_starts_anew_after_a_cut():
 def test_small_windows_get_small_sizes():
     made = economy()
     assert made.sizes(None) == made.sizes(1_000_000) == (8_000, 40_000)
-    assert made.sizes(200_000) == (8_000, 25_000)
-    assert made.sizes(8_000) == (1_600, 1_000)
+    assert made.sizes(120_000) == (8_000, 20_000)
+    assert made.sizes(8_000) == (1_600, 8_000)
+
+
+def test_another_model_begins_with_a_cold_cache():
+    made = economy(SPENT_BEFORE, *bills(*[95_000] * 3))
+    assert made.warm
+    made.observe(TimelineEvent(99, 0.0, Configured("anthropic", "claude-haiku-4-5", "timeline")))
+    assert not made.warm
 
 
 @settings(max_examples=100, deadline=None)

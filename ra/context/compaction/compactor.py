@@ -68,7 +68,7 @@ class Compactor:
         """What needs no model: the fewest groups, or all of them behind an index."""
         if self._settings.strategy == "truncate":
             return truncate(view, zones, room.goal)
-        return self._digest.compact(view, zones, room.index)
+        return self._digest.compact(view, zones, room.index, merged=room.merged, stack=room.stack)
 
     async def _compact(
         self, view: View, zones: Zones, room: Room, *, sent: Request, focus: str

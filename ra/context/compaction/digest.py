@@ -1,6 +1,6 @@
 """What stands in for hidden messages when no model is asked? An index of what happened, with references."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from ra.context.compaction import names
 from ra.context.compaction.trace import Note, Trace, trace
@@ -12,6 +12,8 @@ from ra.core.facts import Checkpointed
 
 MOST = 3_000  # tokens of an index
 HEADED = 2_000  # tokens of an index, at most, that the headings share; a larger one holds more names
+STACKED = 500  # the same, of an index that stands behind others
+FULL = 0.95  # of the room for indexes: then the next one does not stand behind them, all become one
 
 _NAMES = "Names, and where they were seen last:"
 
@@ -32,32 +34,47 @@ class Digest:
         self._estimator = estimator
         self._traces: dict[Place, Trace] = {}
 
-    def compact(self, view: View, zones: Zones, most: int = MOST) -> Checkpointed | None:
-        """Hide the whole compactable zone behind an index of at most so many tokens; None when it is empty."""
-        if all(unit.kind == "marker" for unit in zones.compactable):
+    def compact(
+        self, view: View, zones: Zones, most: int = MOST, *, merged: int | None = None, stack: bool = False
+    ) -> Checkpointed | None:
+        """Hide the whole compactable zone behind an index of at most so many tokens; None when it is empty.
+
+        With `stack` the indexes that stand there stay, byte for byte, and the new one, of what was hidden since, comes
+        behind them: `most` is for all of them. When that is full they become one, of `merged` tokens.
+        """
+        old = standing(view, zones.compactable, most) if stack else ()
+        chosen = zones.compactable[len(old) :]
+        if all(unit.kind == "marker" for unit in chosen):
             return None
-        hole = gap(view, zones.compactable)
+        room, headed = most - sum(map(view.unit_tokens, old)), STACKED if old else HEADED
+        if merged is not None and any(unit.kind == "marker" for unit in chosen):
+            room = merged
+        hole = gap(view, chosen, apart=bool(old))
         head = (
             f"[Compacted: {sum(len(unit.items) for unit in hole.units)} messages are hidden here. Nothing is lost: "
             f'recall("#N") reads position N word for word, recall("{hole.ref}") all of it, '
             'recall("some words") searches. What happened there:]'
         )
-        index = self.index(hole.units, most - self._estimator.text(head))
+        # A name that is still in front of the model needs no index; it gets one when that is hidden in its turn.
+        gone = {unit.place for unit in chosen}
+        shown = (message for unit in view.units if unit.place not in gone for message in view.shown(unit))
+        known = frozenset[str]().union(*map(names.spoken, shown))
+        index = self.index(hole.units, room - self._estimator.text(head), known=known, headed=headed)
         return Checkpointed("digest", "", hidden=hole.hidden, clips=hole.clips, marker=f"{head}\n{index}".rstrip())
 
-    def index(self, units: Sequence[Unit], room: int) -> str:
-        """At most `room` tokens about these groups: what happened, and with all that is left, names."""
+    def index(self, units: Sequence[Unit], room: int, *, known: Collection[str] = (), headed: int = HEADED) -> str:
+        """At most `room` tokens about these groups: what happened, in `headed` of them, and names not `known`."""
         traces = [self.trace(unit) for unit in units]
         notes = [note for one in traces for note in one.notes]
         lines: list[str] = []
         for kind, heading, share in _HEADINGS:
             latest = _latest(note for note in notes if note.kind == kind)
-            chosen = self._newest(latest, int(min(room, HEADED) * share) - self._estimator.text(heading) - 3)
+            chosen = self._newest(latest, int(min(room, headed) * share) - self._estimator.text(heading) - 3)
             if chosen:
                 lines += [f"{heading}:", *chosen]
         told = "\n".join(lines)
         seen = names.fold((unit.last_at, one.names) for unit, one in zip(units, traces, strict=True))
-        for name in names.identifiers(told):
+        for name in (*names.identifiers(told), *known):
             seen.pop(name, None)
         left = room - self._estimator.text(told)
         while left > 0:
@@ -88,6 +105,14 @@ class Digest:
                 break
             chosen.append(written)
         return chosen[::-1]
+
+
+def standing(view: View, zone: Sequence[Unit], most: int) -> Sequence[Unit]:
+    """The indexes that a zone begins with, if another can stand behind them; none when they have to be merged."""
+    count = sum(unit.kind == "marker" for unit in zone)
+    head = zone[:count]
+    full = sum(map(view.unit_tokens, head)) > most * FULL
+    return () if full or any(unit.kind != "marker" for unit in head) else head
 
 
 def _latest(notes: Iterable[Note]) -> list[Note]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
+from ra.core.messages import Message, Text, ToolCall, ToolResult
+
 # Lengths are bounded so that a megabyte without a blank is read in linear time; ASCII, so that a name ends where
 # Chinese or Japanese begins.
 _WORDS = re.compile(
@@ -48,6 +50,26 @@ def _each(text: str) -> Iterator[str]:
                 yield word
         elif 2 < len(word) < LONGEST and _CODE.search(word):
             yield word
+
+
+def spoken(message: Message) -> frozenset[str]:
+    """All identifiers of a message as the model reads it. Thinking is left out: providers drop it from later turns."""
+    return identifiers("\n".join(_texts(message)))
+
+
+def _texts(message: Message) -> Iterator[str]:
+    for block in message.blocks:
+        match block:
+            case Text(text):
+                yield text
+            case ToolCall():
+                yield block.name
+                yield from strings(block.args)
+                yield block.broken
+            case ToolResult(content=content):
+                yield from (part.text for part in content if isinstance(part, Text))
+            case _:
+                pass
 
 
 def strings(value: object) -> Iterator[str]:

@@ -46,7 +46,8 @@ def preview(engine: Engine, *, price: Price = lambda model, usage: None) -> Prev
     slim = view.after(fact)
     after = room.scaled(slim) + (int(room.summary * room.rate) if strategy == "summarize" else 0)
     chosen = [unit for unit in zones.compactable if unit.place in {hidden.place for hidden in slim.hidden}]
-    hole = gap(view, chosen)
+    before_it = view.units[max(0, view.units.index(chosen[0]) - 1)]
+    hole = gap(view, chosen, apart=before_it in slim.units)
     change = first_difference(view.request(), slim.request(), engine.estimator)
     kept = max(0, min(after, before - (change.rebilled if change else 0)))
     model = view.request().model

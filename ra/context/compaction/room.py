@@ -12,6 +12,7 @@ from ra.context.window import input_budget, target
 
 STEPS = 8  # an economical cut leaves at least so many groups: what the model works on right now,
 LARGEST_STEPS = 4  # unless they are larger than so many times what it would leave
+MERGED = 0.70  # of the room for indexes, when several become one: the next ones find some
 SUMMARY = 0.10  # of the window, for all that stands under the first prompt
 
 
@@ -19,7 +20,8 @@ class Room(msgspec.Struct, frozen=True):
     """Sizes in o200k_base; `rate` tokens of the model are one of those.
 
     `most` has to hold if the request `must` shrink at all, `goal` is what a compaction aims at, `recent` stays as it is
-    at the end. What stands in for the rest has at most `summary` tokens under the first prompt, or `index` in the gap.
+    at the end. What stands in for the rest has at most `summary` tokens under the first prompt, or `index` in the gap:
+    one index, or with `stack` several, of which one with `merged` tokens is made when they are too many.
     """
 
     must: bool
@@ -28,7 +30,9 @@ class Room(msgspec.Struct, frozen=True):
     recent: int
     summary: int
     index: int
+    merged: int
     rate: float
+    stack: bool = False
 
     def scaled(self, view: View) -> int:
         """The size of a view in the model's tokens."""
@@ -45,16 +49,20 @@ def room(
     refit: int | None = None,
     cut: tuple[int, int] | None = None,
     eager: bool = False,
+    stack: bool = False,
 ) -> Room:
     """What a request that is now `total` tokens may come down to in a window of `limit`.
 
-    `refit` is another bound from above; `cut` says what an economical cut leaves, recent groups and index; an eager
-    compaction was asked for and comes down to half, however much would fit.
+    `refit` is another bound from above; `cut` says what an economical cut leaves, recent groups and indexes; an eager
+    compaction was asked for and comes down to half, however much would fit; with `stack` indexes may stand one behind
+    the other.
     """
     window = limit or total
     rate = total / max(1, view.tokens())
-    most = min(input_budget(limit, max_output) if limit else total, refit or total)
-    goal = min(target(window, threshold=settings.threshold, max_tokens=settings.max_tokens) or most, most)
+    budget = input_budget(limit, max_output) if limit else total
+    most = min(budget, refit or total)
+    aim = target(window, threshold=settings.threshold, max_tokens=settings.max_tokens) or most
+    goal = min(aim, most)
     recent, index = cut or (int(window * settings.recent), int(MOST * rate))
     if cut:
         steps = [unit for unit in view.units if unit.kind == "said"][-STEPS:]
@@ -63,15 +71,21 @@ def room(
     if eager:
         goal, recent = min(goal, total // 2), min(recent, int(total * settings.recent))
     # What is left beside the system part and the prompts bounds all that a small window can hold.
-    free = max(0, int(goal / rate) - view.fixed_tokens() - sum(map(view.unit_tokens, view.pinned())))
+    fixed = view.fixed_tokens() + sum(map(view.unit_tokens, view.pinned()))
+    free = max(0, int(goal / rate) - fixed)
+    # An economical cut is made long before the window is full: that the request is small now is no reason to forget.
+    held = max(0, int(min(budget, aim, refit or budget) / rate) - fixed) if cut and limit else free
+    index = min(int(index / rate), held // (2 if cut else 3))
     return Room(
         must=total > most,
         most=int(most / rate),
         goal=int(goal / rate),
         recent=min(int(recent / rate), free // 2),
         summary=min(int(window * SUMMARY / rate), free // 2),
-        index=min(int(index / rate), free // (2 if cut else 3)),
+        index=index,
+        merged=max(int(index * MERGED), min(index, MOST)) if cut else index,
         rate=rate,
+        stack=stack,
     )
 
 

@@ -58,10 +58,10 @@ class Gap(msgspec.Struct, frozen=True):
         return f"#{start}-{end}" if end > start else f"#{start}"
 
 
-def gap(view: View, chosen: Sequence[Unit]) -> Gap:
-    """Hide the chosen units, and the gap that lies right before them: two gaps that meet become one."""
+def gap(view: View, chosen: Sequence[Unit], *, apart: bool = False) -> Gap:
+    """Hide the chosen units, and the gap right before them: two gaps that meet become one, unless they stay `apart`."""
     before = view.units.index(chosen[0]) - 1
-    if before >= 0 and view.units[before].kind == "marker":
+    if not apart and before >= 0 and view.units[before].kind == "marker":
         chosen = (view.units[before], *chosen)
     hidden, clips = _address(view.units, {unit.place for unit in chosen})
     # A marker stands for all that was hidden behind it, also beyond a prompt that stayed.
