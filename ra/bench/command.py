@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from ra.app import open_prices
-from ra.bench import files, live, live_command, plot, preset, render, runs
+from ra.bench import drawing, files, live, live_command, plot, preset, render, runs
 from ra.bench.tables import table
 from ra.core.errors import UserError
 from ra.costs.prices import Prices
@@ -41,8 +41,12 @@ def context(
     model: Annotated[str, typer.Option("--model", "-m", help="replay at the prices of this model")] = "",
     window: Annotated[int | None, typer.Option("--window", min=1000, help="tokens; instead of the model's own")] = None,
     since: Annotated[float, typer.Option("--days", min=0, help="of a folder, files of so many days")] = 30,
-    plot_file: Annotated[Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg")] = None,
-    frontier: Annotated[Path | None, typer.Option("--frontier", help="draw cost against recall: out.svg")] = None,
+    plot_file: Annotated[
+        Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg or .png")
+    ] = None,
+    frontier: Annotated[
+        Path | None, typer.Option("--frontier", help="draw cost against recall: out.svg or .png")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
     message: Annotated[list[str] | None, _live("--message", help="live: what to ask; repeatable, turn by turn")] = None,
     agent: Annotated[str, _live("--agent", help="which agent to ask")] = "",
@@ -83,15 +87,14 @@ def context(
             "Name a transcript: ra bench context --trace FILE, or a folder such as ~/.claude; "
             'or ask an agent: --agent ID --message "…".'
         )
-    for option, file in (("--plot", plot_file), ("--frontier", frontier)):
-        if file is not None and file.suffix != ".svg":
-            raise UserError(f"{option} {file}: only .svg files are drawn.")
+    drawing.check("--plot", plot_file)
+    drawing.check("--frontier", frontier)
     chosen = runs.check([name.strip() for name in strategies.split(",") if name.strip()] or runs.STRATEGIES)
     if model and prices.row(model) is None:
         raise UserError(
             f"No price is known for {model!r}. Add it under app.prices in ra.yaml; `ra models` lists models."
         )
-    conditions = runs.Conditions(prices, chosen, model, window)
+    conditions = runs.Conditions(prices, chosen, model, window, sizes=runs.SIZES if frontier else ())
     found = files.find(paths, since=time.time() - since * 86_400)
     results = _run(found, conditions, quiet=as_json)
     if results:
@@ -105,14 +108,11 @@ def context(
 
 
 def _draw(result: runs.TraceResult, plot_file: Path | None, frontier: Path | None) -> None:
-    drawn = ((plot_file, plot.svg), (frontier, plot.frontier))
-    for file, draw in drawn:
-        if file is None:
-            continue
-        try:
-            file.write_text(draw(result, render.title(result)), encoding="utf-8")
-        except OSError as error:
-            raise UserError(f"{file}: {error.strerror}; name another file.") from error
+    title = render.title(result)
+    if plot_file is not None:
+        drawing.write(plot.over_time(result, title), plot_file)
+    if frontier is not None:
+        drawing.write(plot.frontier(result, title), frontier)
 
 
 def _run(found: files.Found, conditions: runs.Conditions, *, quiet: bool) -> list[runs.TraceResult]:
@@ -122,7 +122,7 @@ def _run(found: files.Found, conditions: runs.Conditions, *, quiet: bool) -> lis
     results: list[runs.TraceResult] = []
     hidden = quiet or not sys.stderr.isatty()
     with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
-        steps = len(conditions.strategies) + 1
+        steps = len(conditions.strategies) + len(conditions.sizes) + 1
         task = progress.add_task("Replaying", total=len(found.files) * steps)
         for number, file in enumerate(found.files, 1):
             for transcript in files.transcripts(file, found.skipped):
@@ -151,7 +151,7 @@ def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:
     for result in results if len(results) <= 10 else ():
         console.print(render.title(result), style="bold")
         table(console, render.HEADS, render.cells(result))
-        for line in (render.calibration(result), render.yardstick(result)):
+        for line in (render.calibration(result), render.yardstick(result), render.sizes(result)):
             if line:
                 console.print(line, style="dim", soft_wrap=True)
         for line in result.skipped:

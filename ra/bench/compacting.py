@@ -27,9 +27,15 @@ class Compacting:
     """One compaction strategy of the engine. What the recorded run compacted is ignored: here the engine decides."""
 
     def __init__(
-        self, trace: Trace, settings: CompactionSettings, *, window: int | None, economy: Economy | None = None
+        self,
+        trace: Trace,
+        settings: CompactionSettings,
+        *,
+        window: int | None,
+        economy: Economy | None = None,
+        name: str = "",
     ) -> None:
-        self.name: str = settings.strategy
+        self.name = name or settings.strategy
         self._estimator = Estimator(trace.factor)
         self._engine = Engine(
             settings,

@@ -10,20 +10,19 @@ import msgspec
 
 from ra.app import App, Options
 from ra.app.readonly import reading
-from ra.bench import live, live_render
+from ra.bench import drawing, live, live_render
 from ra.bench.live import Ask, Measured, Plan
 from ra.bench.live_http import Daemon
 from ra.bench.live_process import InProcess
 from ra.bench.tables import table
-from ra.core.errors import RaError, UserError
+from ra.core.errors import RaError
 
 TOKEN_FILE = "serve.token"  # noqa: S105 (a file's name, in the data directory)
 
 
 def run(call: Any, plan: Plan, *, url: str, token: str, plot: Path | None, as_json: bool) -> int:
     """`call` is the command line's. Returns the exit code; what was measured is printed on every path."""
-    if plot is not None and plot.suffix != ".svg":
-        raise UserError(f"--plot {plot}: only .svg files are drawn.")
+    drawing.check("--plot", plot)
     if warning := live.warning(plan):
         call.streams.err(f"{warning}\n")
     measured: list[Measured] = []
@@ -55,7 +54,7 @@ def run(call: Any, plan: Plan, *, url: str, token: str, plot: Path | None, as_js
     else:
         _show(plan, found, notes, heading)
     if plot is not None and measured:
-        _draw(plot, live_render.svg(found, plan.turns, heading))
+        drawing.write(live_render.drawn(found, plan.turns, heading), plot)
     if failure is not None:
         raise failure
     if interrupted:
@@ -117,10 +116,3 @@ def _show(plan: Plan, found: list[live.Arm], notes: list[str], heading: str) -> 
         console.print(line, style="yellow", soft_wrap=True)
     for line in live_render.previews(found):
         console.print(line, style="dim", soft_wrap=True)
-
-
-def _draw(file: Path, drawn: str) -> None:
-    try:
-        file.write_text(drawn, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{file}: {error.strerror}; name another file.") from error

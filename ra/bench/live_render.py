@@ -1,17 +1,15 @@
 """How is a live comparison shown? As JSON for programs; as tables and bars for people."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
-from html import escape
 from typing import Any
 
+from ra.bench.drawing import FAINT, Bar, Drawing, Label, Shape
 from ra.bench.live import Arm, Measured, Plan, price, short
-from ra.bench.plot import COLOURS, colour, ticks
-from ra.bench.plot import short as rounded
+from ra.bench.plot import COLOURS, GAP, LEFT, PANEL, RIGHT, TOP, WIDTH, Scale, colour, heading
 from ra.context.strategies.channels import one_line
 
 PREVIEW = 160
-WIDTH, PANEL, LEFT, RIGHT, TOP, GAP = 960, 220, 70, 210, 64, 64
 
 Number = int | float | Decimal
 # What is compared: a label, how to read it from an arm, how to write it.
@@ -187,50 +185,34 @@ def previews(found: Sequence[Arm]) -> list[str]:
     return lines
 
 
-def svg(found: Sequence[Arm], turns: int, heading: str) -> str:
+def drawn(found: Sequence[Arm], turns: int, title: str) -> Drawing:
     """Total input and cost of each turn, a bar for each strategy."""
-    height = TOP + 2 * PANEL + GAP + 40
-    body = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-        ' font-family="system-ui, sans-serif" font-size="13">',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="30" font-size="17" font-weight="600">{escape(heading)}</text>',
-    ]
     sizes = [[_mean(arm, turn)[0] or 0.0 for turn in range(1, turns + 1)] for arm in found]
     costs = [[float(_mean(arm, turn)[1] or 0) for turn in range(1, turns + 1)] for arm in found]
-    body += _panel("total input per turn, tokens", "", TOP, sizes, found)
-    body += _panel("cost per turn, dollars", "$", TOP + PANEL + GAP, costs, found)
+    fills = [_fill(arm, index) for index, arm in enumerate(found)]
+    shapes: list[Shape] = [heading(title)]
+    shapes += _panel("total input per turn, tokens", "", TOP, sizes, fills)
+    shapes += _panel("cost per turn, dollars", "$", TOP + PANEL + GAP, costs, fills)
     for index, arm in enumerate(found):
         x, y = WIDTH - RIGHT + 18, TOP + 10 + 22 * index
         total = "" if arm.dollars is None else f" ${arm.dollars:.4f}"
-        body.append(f'<rect x="{x}" y="{y - 11}" width="14" height="14" fill="{_fill(arm, index)}"/>')
-        body.append(f'<text x="{x + 22}" y="{y + 1}">{escape(short(arm.strategy))}{total}</text>')
-    return "\n".join([*body, "</svg>"]) + "\n"
+        shapes += [Bar(x, y - 11, 14, 14, fills[index]), Label(x + 22, y + 1, f"{short(arm.strategy)}{total}")]
+    return Drawing(WIDTH, TOP + 2 * PANEL + GAP + 40, tuple(shapes))
 
 
-def _panel(label: str, unit: str, top: int, series: Sequence[Sequence[float]], found: Sequence[Arm]) -> list[str]:
-    marks = ticks(max((value for values in series for value in values), default=1.0))
-    right, bottom = WIDTH - RIGHT, top + PANEL
-    lines = [f'<text x="{LEFT}" y="{top - 10}" fill="#444">{label}</text>']
-    for mark in marks:
-        y = bottom - PANEL * mark / marks[-1]
-        lines.append(f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>')
-        lines.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#666">{unit}{rounded(mark)}</text>')
+def _panel(label: str, unit: str, top: int, series: Sequence[Sequence[float]], fills: Sequence[str]) -> Iterator[Shape]:
+    scale = Scale(top, max((value for values in series for value in values), default=1.0))
+    yield from scale.grid(label, unit)
     turns = len(series[0])
-    group = (right - LEFT) / turns
+    group = (WIDTH - RIGHT - LEFT) / turns
     bar = min(48.0, group * 0.8 / len(series))
     for turn in range(turns):
         middle = LEFT + group * (turn + 0.5)
         for index, values in enumerate(series):
-            tall = PANEL * values[turn] / marks[-1]
-            x = middle + bar * (index - len(series) / 2)
-            lines.append(
-                f'<rect x="{x:.1f}" y="{bottom - tall:.1f}" width="{bar * 0.9:.1f}" height="{tall:.1f}"'
-                f' fill="{_fill(found[index], index)}"/>'
-            )
+            x, y = middle + bar * (index - len(series) / 2), scale.y(values[turn])
+            yield Bar(x, y, bar * 0.9, scale.bottom - y, fills[index])
         if turns <= 30 or turn % 5 == 4:
-            lines.append(f'<text x="{middle:.1f}" y="{bottom + 18}" text-anchor="middle" fill="#666">{turn + 1}</text>')
-    return lines
+            yield Label(middle, scale.bottom + 18, str(turn + 1), "middle", FAINT)
 
 
 def _fill(arm: Arm, index: int) -> str:

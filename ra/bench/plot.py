@@ -1,9 +1,9 @@
-"""What does a comparison look like? Cost over time and window over time, as an SVG that reads well in a report."""
+"""What does a comparison look like? Cost over time and window over time, and cost against recall."""
 
 import math
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterable, Sequence
 
+from ra.bench.drawing import FAINT, INK, Dot, Drawing, Label, Line, Shape
 from ra.bench.replay import Point, Row
 from ra.bench.runs import TraceResult
 
@@ -27,30 +27,38 @@ UNSEEN = 0.0005  # shares of lost names below this are drawn as none
 LOST = ((0.0, "none"), (0.001, "0.1 %"), (0.003, "0.3 %"), (0.01, "1 %"), (0.03, "3 %"), (0.1, "10 %"), (0.3, "30 %"))
 
 
-def svg(result: TraceResult, title: str) -> str:
+def over_time(result: TraceResult, title: str) -> Drawing:
     """Two panels, one above the other, with one legend."""
-    start = result.started
-    span = max(1.0, result.ended - start)
+    span = max(1.0, result.ended - result.started)
     rows = sorted(result.rows, key=lambda row: -row.cost)
-    costs = _Panel("cost so far, dollars", TOP, max((row.cost for row in rows), default=1.0), span, "$")
-    windows = _Panel("window, tokens", TOP + PANEL + GAP, max((row.peak for row in rows), default=1), span, "")
-    height = TOP + 2 * PANEL + GAP + 48
-    body = [*_head(height, title), costs.frame(), windows.frame()]
+    costs = Scale(TOP, max((row.cost for row in rows), default=1.0))
+    windows = Scale(TOP + PANEL + GAP, max((row.peak for row in rows), default=1))
+    shapes: list[Shape] = [heading(title), *costs.grid("cost so far, dollars", "$"), *windows.grid("window, tokens")]
+    shapes += [label for scale in (costs, windows) for label in _clock(scale.bottom, span)]
+
+    def curve(row: Row, scale: Scale, values: Iterable[tuple[float, float]]) -> Line:
+        points = tuple((_x((time - result.started) / span), scale.y(value)) for time, value in values)
+        width = 2.6 if row.strategy == "auto" else 1.5
+        return Line(points, colour(row.strategy), width, dashed=row.strategy in DASHED)
+
     for row in rows:
-        body.append(costs.curve(row, [(point.time - start, point.cost) for point in _thin(row.points)]))
-        body.append(windows.curve(row, [(point.time - start, point.window) for point in _thin(row.points)]))
-    body += _legend(rows)
-    body.append("</svg>")
-    return "\n".join(body) + "\n"
+        points = _thin(row.points)
+        shapes.append(curve(row, costs, ((point.time, point.cost) for point in points)))
+        shapes.append(curve(row, windows, ((point.time, point.window) for point in points)))
+    for index, row in enumerate(rows):  # dearest first, as the curves end
+        x, y = WIDTH - RIGHT + 18, TOP + 14 + 22 * index
+        shapes.append(Line(((x, y - 4), (x + 22, y - 4)), colour(row.strategy), 3.0, dashed=row.strategy in DASHED))
+        shapes.append(Label(x + 30, y, f"{row.strategy} ${row.cost:.2f}", bold=row.strategy == "auto"))
+    return Drawing(WIDTH, TOP + 2 * PANEL + GAP + 48, tuple(shapes))
 
 
-def frontier(result: TraceResult, title: str, sweep: Sequence[Row] = ()) -> str:
+def frontier(result: TraceResult, title: str) -> Drawing:
     """Cost against the share of names that were out of sight when they were used again: upper left is best.
 
-    `sweep` are rows of one strategy under other sizes; they are joined by a line.
+    What `auto` does with indexes of other sizes is joined by a line.
     """
     rows = sorted(result.rows, key=lambda row: row.cost)
-    costs = ticks(max((row.cost for row in (*rows, *sweep)), default=1.0))
+    costs = ticks(max((row.cost for row in (*rows, *result.sizes)), default=1.0))
     bottom, right = TOP + 330, WIDTH - RIGHT - 60
     worst, best = math.log10(0.5), math.log10(UNSEEN)
 
@@ -58,107 +66,68 @@ def frontier(result: TraceResult, title: str, sweep: Sequence[Row] = ()) -> str:
         lost = math.log10(min(0.5, max(UNSEEN, 1.0 - recall)))
         return LEFT + (right - LEFT) * cost / costs[-1], TOP + (bottom - TOP) * (lost - best) / (worst - best)
 
-    body = [
-        *_head(bottom + 60, title),
-        f'<text x="{LEFT}" y="{TOP - 10}" fill="#444">names out of sight when they are used again</text>',
-        f'<text x="{right}" y="{bottom + 40}" text-anchor="end" fill="#444">cost of the session, dollars</text>',
+    shapes: list[Shape] = [
+        heading(title),
+        Label(LEFT, TOP - 10, "names out of sight when they are used again", colour=INK),
+        Label(right, bottom + 40, "cost of the session, dollars", "end", INK),
     ]
     for tick in costs:
         x, _ = place(tick, 1.0)
-        body.append(f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}" stroke="#e5e5e5"/>')
-        body.append(f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle" fill="#666">${short(tick)}</text>')
+        shapes += [Line(((x, TOP), (x, bottom))), Label(x, bottom + 18, f"${short(tick)}", "middle", FAINT)]
     for lost, label in LOST:
         _, y = place(0.0, 1.0 - lost)
-        body.append(f'<line x1="{LEFT}" x2="{right}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>')
-        body.append(f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#666">{label}</text>')
+        shapes += [Line(((LEFT, y), (right, y))), Label(LEFT - 8, y + 4, label, "end", FAINT)]
     if result.optimum:
         x, _ = place(result.optimum, 1.0)
-        body.append(
-            f'<line x1="{x:.1f}" x2="{x:.1f}" y1="{TOP}" y2="{bottom}" stroke="#888" stroke-dasharray="3 3"/>'
-            f'<text x="{x + 6:.1f}" y="{bottom - 8}" fill="#666">auto at the best moments, in hindsight</text>'
-        )
-    if sweep:
-        path = " ".join("{:.1f},{:.1f}".format(*place(row.cost, row.recall)) for row in sweep)
-        body.append(f'<polyline points="{path}" fill="none" stroke="{colour("auto")}" stroke-width="1.5"/>')
-        body += [_dot(*place(row.cost, row.recall), colour("auto"), 2.5) for row in sweep]
-    body += [_dot(*place(row.cost, row.recall), colour(row.strategy), 5.5) for row in rows]
+        shapes.append(Line(((x, TOP), (x, bottom)), "#888888", dashed=True))
+        shapes.append(Label(x + 6, bottom - 8, "auto at the best moments, in hindsight", colour=FAINT))
+    if result.sizes:
+        path = tuple(place(row.cost, row.recall) for row in result.sizes)
+        shapes += [Line(path, colour("auto"), 1.5), *(Dot(x, y, 2.5, colour("auto")) for x, y in path)]
+    shapes += [Dot(*place(row.cost, row.recall), 5.5, colour(row.strategy)) for row in rows]
     for index, row in enumerate(rows):
-        y, x = TOP + 14 + 22 * index, right + 18
-        weight = ' font-weight="600"' if row.strategy == "auto" else ""
-        body.append(_dot(x, y - 4, colour(row.strategy), 5.5))
-        body.append(
-            f'<text x="{x + 14}" y="{y}"{weight}>{escape(row.strategy)} ${row.cost:.2f}, {row.recall:.3f}</text>'
-        )
-    return "\n".join([*body, "</svg>"]) + "\n"
+        x, y = right + 18, TOP + 14 + 22 * index
+        shapes.append(Dot(x, y - 4, 5.5, colour(row.strategy)))
+        told = f"{row.strategy} ${row.cost:.2f}, {row.recall:.3f}"
+        shapes.append(Label(x + 14, y, told, bold=row.strategy == "auto"))
+    return Drawing(WIDTH, bottom + 60, tuple(shapes))
 
 
-def _dot(x: float, y: float, fill: str, radius: float) -> str:
-    return f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius}" fill="{fill}"/>'
+def heading(title: str) -> Label:
+    return Label(LEFT, 30, title, size=17, bold=True)
 
 
-def _head(height: int, title: str) -> list[str]:
+class Scale:
+    """The upright axis of a panel, from zero to a round value that holds `most`."""
+
+    def __init__(self, top: int, most: float) -> None:
+        self.bottom = top + PANEL
+        self._ticks = ticks(most)
+
+    def y(self, value: float) -> float:
+        return self.bottom - PANEL * value / self._ticks[-1]
+
+    def grid(self, label: str, unit: str = "") -> list[Shape]:
+        shapes: list[Shape] = [Label(LEFT, self.bottom - PANEL - 10, label, colour=INK)]
+        for tick in self._ticks:
+            y = self.y(tick)
+            shapes.append(Line(((LEFT, y), (WIDTH - RIGHT, y))))
+            shapes.append(Label(LEFT - 8, y + 4, f"{unit}{short(tick)}", "end", FAINT))
+        return shapes
+
+
+def _clock(bottom: int, span: float) -> list[Shape]:
+    """Hours or minutes along the lower edge."""
+    size, unit = (3600, "h") if span >= 5400 else (60, "min")
     return [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}"'
-        ' font-family="system-ui, sans-serif" font-size="13">',
-        f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
-        f'<text x="{LEFT}" y="30" font-size="17" font-weight="600">{escape(title)}</text>',
+        Label(_x(tick * size / span), bottom + 18, f"{short(tick)} {unit}", "middle", FAINT)
+        for tick in ticks(span / size)
+        if tick * size <= span * 1.001
     ]
 
 
-class _Panel:
-    def __init__(self, label: str, top: int, most: float, span: float, unit: str) -> None:
-        self._label, self._top, self._span, self._unit = label, top, span, unit
-        self._ticks = ticks(most)
-        self._most = self._ticks[-1]
-
-    def frame(self) -> str:
-        lines = [f'<text x="{LEFT}" y="{self._top - 10}" fill="#444">{self._label}</text>']
-        for tick in self._ticks:
-            y = self._y(tick)
-            lines.append(f'<line x1="{LEFT}" x2="{WIDTH - RIGHT}" y1="{y:.1f}" y2="{y:.1f}" stroke="#e5e5e5"/>')
-            lines.append(
-                f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end" fill="#666">{self._unit}{short(tick)}</text>'
-            )
-        size, unit = (3600, "h") if self._span >= 5400 else (60, "min")
-        for tick in ticks(self._span / size):
-            if tick * size <= self._span * 1.001:
-                x = self._x(tick * size)
-                bottom = self._top + PANEL
-                lines.append(
-                    f'<text x="{x:.1f}" y="{bottom + 18}" text-anchor="middle" fill="#666">{short(tick)} {unit}</text>'
-                )
-        return "\n".join(lines)
-
-    def curve(self, row: Row, points: Sequence[tuple[float, float]]) -> str:
-        path = " ".join(f"{self._x(x):.1f},{self._y(y):.1f}" for x, y in points)
-        dash = ' stroke-dasharray="5 4"' if row.strategy in DASHED else ""
-        width = 2.6 if row.strategy == "auto" else 1.5
-        return (
-            f'<polyline points="{path}" fill="none" stroke="{colour(row.strategy)}" stroke-width="{width}"'
-            f' stroke-linejoin="round"{dash}/>'
-        )
-
-    def _x(self, seconds: float) -> float:
-        return LEFT + (WIDTH - LEFT - RIGHT) * seconds / self._span
-
-    def _y(self, value: float) -> float:
-        return self._top + PANEL * (1 - value / self._most)
-
-
-def _legend(rows: Sequence[Row]) -> list[str]:
-    """Strategies by price, dearest first, as the curves end."""
-    lines = []
-    for index, row in enumerate(rows):
-        y = TOP + 14 + 22 * index
-        x = WIDTH - RIGHT + 18
-        dash = ' stroke-dasharray="5 4"' if row.strategy in DASHED else ""
-        lines.append(
-            f'<line x1="{x}" x2="{x + 22}" y1="{y - 4}" y2="{y - 4}" stroke="{colour(row.strategy)}"'
-            f' stroke-width="3"{dash}/>'
-        )
-        weight = ' font-weight="600"' if row.strategy == "auto" else ""
-        lines.append(f'<text x="{x + 30}" y="{y}"{weight}>{escape(row.strategy)} ${row.cost:.2f}</text>')
-    return lines
+def _x(share: float) -> float:
+    return LEFT + (WIDTH - LEFT - RIGHT) * share
 
 
 def colour(strategy: str) -> str:

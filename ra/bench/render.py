@@ -7,7 +7,7 @@ from typing import Any
 
 from ra.bench.preset import Preset
 from ra.bench.replay import Row
-from ra.bench.runs import RECORDED, TraceResult
+from ra.bench.runs import RECORDED, SIZED, TraceResult
 
 TIMED = 1_000_000_000  # no transcript is older than 2001; earlier moments stand for "not recorded"
 HEADS = ("strategy", "cost", "against recorded", "hit rate", "peak window", "rewrites", "recall")
@@ -36,6 +36,7 @@ def _trace(result: TraceResult) -> dict[str, Any]:
             "lostOutside": calibration.outside,
         },
         "optimum": result.optimum,
+        "sizes": [_row(row) for row in result.sizes],
         "pricedAs": result.priced_as or result.model,
         "skipped": list(result.skipped),
     }
@@ -115,6 +116,12 @@ def yardstick(result: TraceResult) -> str:
         return ""
     more = f"{auto / result.optimum - 1:+.1%}"
     return f"Cutting at the best moments, known only afterwards, would cost ${result.optimum:.2f}: auto pays {more}."
+
+
+def sizes(result: TraceResult) -> str:
+    """What `auto` does with indexes of other sizes; empty when that was not asked for."""
+    told = (f"{row.strategy.removeprefix(SIZED)}: ${row.cost:.2f}, recall {row.recall:.3f}" for row in result.sizes)
+    return f"auto by the tokens of its indexes: {'; '.join(told)}." if result.sizes else ""
 
 
 def summary(results: Sequence[TraceResult]) -> list[list[str]]:

@@ -19,12 +19,14 @@ from ra.context.window import trigger
 from ra.core.errors import UserError
 from ra.core.facts import TimelineEvent
 from ra.core.value import Value
-from ra.costs.economy import Economy
+from ra.costs.economy import INDEX, Economy
 from ra.costs.prices import PriceRow, Prices
 from ra.costs.promptcache import LIFETIME_S, LONG_LIFETIME_S, rules_for
 from ra.providers import catalog
 
 RECORDED = "recorded"
+SIZED = "auto, indexes of "
+SIZES = (5_000, 8_000, 12_000, 20_000, 40_000)  # tokens
 COMPACTIONS: tuple[Name, ...] = get_args(Name)
 STRATEGIES = ("nothing", *COMPACTIONS, "rolling-mask", "batch-prune", "layered", "planner")
 UNKNOWN_WINDOW = 200_000
@@ -59,6 +61,7 @@ class TraceResult(Value, frozen=True):
     priced_as: str = ""
     calibration: Calibration | None = None
     optimum: float | None = None  # of `auto`, had it known how the session goes on
+    sizes: tuple[Row, ...] = ()  # of `auto` with indexes of other sizes, from small to large
     skipped: tuple[str, ...] = ()
 
 
@@ -70,6 +73,7 @@ class Conditions(msgspec.Struct, frozen=True):
     model: str = ""
     window: int | None = None
     settings: CompactionSettings = CompactionSettings()
+    sizes: Sequence[int] = ()  # of indexes, with which `auto` is replayed as well
 
 
 def check(strategies: Sequence[str]) -> tuple[str, ...]:
@@ -107,6 +111,11 @@ def compare(
         except UserError as error:  # the recorded system part alone is larger than the window
             left_out.append(f"{chosen}: {error}")
         step()
+    sized: list[Row] = []
+    for size in conditions.sizes:
+        auto = _auto(trace, window, market, conditions, name=f"{SIZED}{size:,}", index=size)
+        sized.append(replay(trace, memory, auto, market))
+        step()
     return TraceResult(
         file,
         name,
@@ -119,6 +128,7 @@ def compare(
         "" if conditions.prices.row(model, at=trace.calls[0].time) else DEFAULT_MODEL,
         _calibration(trace, rows[0], market),
         _optimum(trace, memory, rows, market, window),
+        tuple(sized),
         tuple(left_out),
     )
 
@@ -148,12 +158,26 @@ def _strategy(
             return Layered(trace, settings, window=window)
         case "planner":
             return Planner(trace, conditions.prices.row(catalog.cheapest_model("anthropic")))
-        case "truncate" | "summarize" | "digest" | "auto":
-            chosen = msgspec.structs.replace(settings, strategy=name)
-            economy = Economy(lambda model: market(model).row, lambda model: market(model).rules)
-            return Compacting(trace, chosen, window=window, economy=economy)
+        case "truncate" | "summarize" | "digest":
+            return Compacting(trace, msgspec.structs.replace(settings, strategy=name), window=window)
+        case "auto":
+            return _auto(trace, window, market, conditions)
         case _:
             raise UserError(f"Unknown strategy {name!r}; use {', '.join(STRATEGIES)}.")
+
+
+def _auto(
+    trace: Trace,
+    window: int,
+    market: Callable[[str], Market],
+    conditions: Conditions,
+    *,
+    name: str = "auto",
+    index: int = INDEX,
+) -> Strategy:
+    settings = msgspec.structs.replace(conditions.settings, strategy="auto")
+    economy = Economy(lambda model: market(model).row, lambda model: market(model).rules, index=index)
+    return Compacting(trace, settings, window=window, economy=economy, name=name)
 
 
 def _market(trace: Trace, conditions: Conditions) -> Callable[[str], Market]:

@@ -14,26 +14,28 @@ from ra.core.value import Value, encode
 MOST = 4  # marks in one request, at Anthropic
 
 
-def marks(request: Request, *, cut: bool = False) -> Marks:
-    """At most four: the last message, the end of the request before, the tools, the system part; then tier edges.
+def marks(request: Request, *, cut: bool = False, gap: int | None = None) -> Marks:
+    """At most four: the last message, the end of the request before, the system part, the tools; then tier edges.
 
     A cache is looked up at a mark and at most 20 blocks before it. One turn may add more than that, so the second mark
     of the rolling pair stands exactly where the request before ended: right before the newest answer. In the first
-    request after a `cut` that place is behind the gap. What can still be read from the cache ends right before the
-    newest marker; a mark on that finds it, and keeps the marker itself for a cut that leaves it where it is.
+    request after a `cut` that place is behind the gap, whose marker is message number `gap`. What can still be read
+    from the cache ends right before that; if nothing was kept near there, then at the oldest marker. Marks on both find
+    it, and keep the markers themselves for a cut that leaves them alone.
     """
-    rolling = _rolling(request.messages, cut=cut)
-    left = MOST - len(rolling) - bool(request.tools)
-    return Marks(bool(request.tools), tuple(_tier_edges(request)[-left:]), rolling)
+    rolling = _rolling(request.messages, cut=cut, gap=gap)
+    edges, left = _tier_edges(request), MOST - len(rolling)
+    tools = bool(request.tools) and left > bool(edges)
+    return Marks(tools, tuple(edges[max(0, len(edges) - left + tools) :]), rolling)
 
 
-def _rolling(messages: tuple[Message, ...], *, cut: bool) -> tuple[int, ...]:
+def _rolling(messages: tuple[Message, ...], *, cut: bool, gap: int | None) -> tuple[int, ...]:
     last = len(messages) - 1
-    if cut:
-        end = next((index for index in range(last, -1, -1) if messages[index].name == COMPACTED), -1)
-    else:
-        end = next((index for index in range(last, 0, -1) if messages[index].role == "assistant"), 0) - 1
-    return tuple(index for index in (end, last) if index >= 0)
+    if not cut:
+        before = next((index for index in range(last, 0, -1) if messages[index].role == "assistant"), 0) - 1
+        return tuple(index for index in (before, last) if index >= 0)
+    oldest = next((index for index, message in enumerate(messages) if message.name == COMPACTED), None)
+    return tuple(sorted({index for index in (oldest, gap, last) if index is not None and index >= 0}))
 
 
 def _tier_edges(request: Request) -> list[int]:

@@ -102,7 +102,7 @@ class Engine:
         if total is None or not reason:
             return self._hand_over(self.view, total)
         space = self.room(total, refit, eager=reason == force != OVERFLOW)
-        sent = self._finish(self.view.request(), total, cut=self.meter.cut)
+        sent = self._finish(self.view, total, cut=self.meter.cut)
         shrunk = await self.compactor.shrink(self.view, space, reason, sent=sent, focus=focus)
         if space.must and shrunk.view.tokens() > space.most:
             raise UserError(too_small(shrunk.view, space, self.estimator))
@@ -113,7 +113,7 @@ class Engine:
 
     def request(self) -> Request:
         """The next request as it stands, without deciding anything: what `ra context` shows."""
-        return self._finish(self.view.request(), self.measure(exact=False), cut=self.meter.cut)
+        return self._finish(self.view, self.measure(exact=False), cut=self.meter.cut)
 
     def measure(self, *, exact: bool) -> int | None:
         """The model's tokens in the next request; unless `exact`, None while no limit is near or known."""
@@ -170,19 +170,21 @@ class Engine:
         self, view: View, total: int | None, *, facts: tuple[Fact, ...] = (), warnings: tuple[str, ...] = ()
     ) -> Assembly:
         cut = any(isinstance(fact, Checkpointed) for fact in facts)
-        request = self._finish(view.request(), total, cut=cut or self.meter.cut)
+        request = self._finish(view, total, cut=cut or self.meter.cut)
         self._sent = request
         return Assembly(request, facts, total, warnings)
 
-    def _finish(self, request: Request, total: int | None, *, cut: bool) -> Request:
-        """Add the cache marks, and lower the room for the answer where the window has no more."""
+    def _finish(self, view: View, total: int | None, *, cut: bool) -> Request:
+        """The request of a view, with its cache marks, and less room for the answer where the window has no more."""
+        request = view.request()
         limit, output, effort = self.window.limit, request.max_output, request.effort
         if limit and total and total * SLACK + output > limit:
             kept = reserve(limit, output)
             output = min(kept, max(limit - math.ceil(total * SLACK), kept // 2 + 1))
             if effort.budget > kept // 2:
                 effort = Effort(effort.level, kept // 2) if kept // 2 >= LEAST_THINKING else Effort()
-        marks, key = cacheplan.marks(request, cut=cut), self._cache_key
+        gap = view.newest_gap() if cut else None
+        marks, key = cacheplan.marks(request, cut=cut, gap=gap), self._cache_key
         return msgspec.structs.replace(request, max_output=output, effort=effort, marks=marks, cache_key=key)
 
     # --- learn ---

@@ -46,6 +46,7 @@ class View:
         self.hidden: list[Unit] = []  # by compactions of this segment
         self.summary = ""
         self.first: Place | None = None  # of the prompt that opened the segment
+        self._gap: Place | None = None  # of the newest marker
         self._standing: set[str] = set()  # entries that still stand where they entered
         self._settled: dict[str, Section] = {}  # notices that a compaction moved into the system part
         self._clips: dict[Place, int] = {}
@@ -193,6 +194,11 @@ class View:
         self._grow()
         return self._tape.messages[self._offsets[unit] :] if unit < len(self._offsets) else ()
 
+    def newest_gap(self) -> int | None:
+        """The number of the message that stands in for what was hidden last."""
+        self._grow()
+        return next((self._offsets[index] for index, unit in enumerate(self.units) if unit.place == self._gap), None)
+
     def unit_tokens(self, unit: Unit) -> int:
         return self._estimator.messages(self.shown(unit))
 
@@ -291,7 +297,8 @@ class View:
             (*self.hidden, *(unit for unit in covered if unit.kind != "marker")), key=lambda unit: unit.place
         )
         if checkpoint.marker and covered:
-            marker = Item(_place_of_marker(covered[0]), say("user", checkpoint.marker, name=projection.COMPACTED))
+            self._gap = _place_of_marker(covered[0])
+            marker = Item(self._gap, say("user", checkpoint.marker, name=projection.COMPACTED))
             kept.insert(self.units.index(covered[0]), Unit("marker", marker))
         self._keep(kept)
 

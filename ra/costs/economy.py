@@ -49,12 +49,15 @@ class Cuttable(NamedTuple):
 class Economy:
     """A fold over the facts of one session; what it answers follows from them, so that a replay decides as the run did.
 
-    `row` names the prices of a model, `rules` how its provider caches.
+    `row` names the prices of a model, `rules` how its provider caches; `index` is the most that indexes may have.
     """
 
-    def __init__(self, row: Callable[[str], PriceRow | None], rules: Callable[[str], CacheRules]) -> None:
+    def __init__(
+        self, row: Callable[[str], PriceRow | None], rules: Callable[[str], CacheRules], *, index: int = INDEX
+    ) -> None:
         self._row = row
         self._rules = rules
+        self._index = index
         self._model = ""
         self._now = 0.0
         self._sent: float | None = None  # when the last request went out
@@ -86,7 +89,7 @@ class Economy:
                 pass
 
     def sizes(self, window: int | None) -> tuple[int, int]:
-        return sizes(window)
+        return sizes(window, self._index)
 
     def wants(self, *, before: int, zone: int, behind: int, stand_in: int) -> Reason:
         """Why the next request should be cut before it is sent; "" when it should not.
@@ -141,14 +144,14 @@ class Economy:
         self._carried.append(usage.total_input)
 
 
-def sizes(window: int | None) -> tuple[int, int]:
-    """What a cut leaves, in tokens: of the newest groups word for word, and of indexes of the rest.
+def sizes(window: int | None, index: int = INDEX) -> tuple[int, int]:
+    """What a cut leaves, in tokens: of the newest groups word for word, and of indexes of the rest, `index` at most.
 
     Prices do not depend on the window: a share of it is taken only where it is small.
     """
     if window is None:
-        return RECENT, INDEX
-    return min(RECENT, window // 5), min(INDEX, max(window // 6, SMALL_INDEX))
+        return RECENT, index
+    return min(RECENT, window // 5), min(index, max(window // 6, SMALL_INDEX))
 
 
 def _dollars(spent: Spent, row: PriceRow | None) -> float:

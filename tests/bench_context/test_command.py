@@ -1,14 +1,20 @@
 import json
+import math
 import os
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image, ImageColor
 from typer.testing import CliRunner
 
-from ra.bench import files, plot, render
+from ra.bench import drawing, files, plot, render
 from ra.bench.command import app
-from ra.bench.runs import STRATEGIES, Conditions, compare
+from ra.bench.runs import SIZES, STRATEGIES, Conditions, compare
 from ra.core.errors import UserError
 from ra.costs.prices import Prices
 from tests.bench_context.shapes import SHAPES, session
@@ -88,7 +94,7 @@ def test_nothing_to_replay_is_a_failure_that_says_why(tmp_path: Path):
         ([], "Name a transcript"),
         (["--trace", "/no/such/file"], "no such file or folder"),
         (["--trace", str(DEMO), "--strategies", "atuo"], "Unknown strategy 'atuo'"),
-        (["--trace", str(DEMO), "--plot", "out.png"], "only .svg files are drawn"),
+        (["--trace", str(DEMO), "--plot", "out.pdf"], "its name must end in .svg or .png"),
         (["--trace", str(DEMO), "--model", "nobody"], "No price is known for 'nobody'"),
         (["--trace", str(DEMO), "--strategies", "nothing", "--plot", "/no/such/out.svg"], "name another file"),
         (["--preset", "sede"], "Unknown preset 'sede'; use seed"),
@@ -108,19 +114,56 @@ def test_plots_are_drawn(tmp_path: Path):
     plots = [tmp_path / "time.svg", tmp_path / "frontier.svg"]
     code, _ = bench("--trace", str(DEMO), "--plot", str(plots[0]), "--frontier", str(plots[1]))
     assert code == 0
-    curves = ET.parse(plots[0]).getroot().findall("{http://www.w3.org/2000/svg}polyline")
-    assert len(curves) == 2 * (1 + len(STRATEGIES))
-    dots = ET.parse(plots[1]).getroot().findall("{http://www.w3.org/2000/svg}circle")
-    assert len(dots) == 2 * (1 + len(STRATEGIES))
+    curves = [line for line in shapes(plots[0], "polyline") if line.get("stroke") != drawing.GRID]
+    assert len(curves) == 3 * (1 + len(STRATEGIES))  # two panels and the legend
+    assert len(shapes(plots[1], "circle")) == 2 * (1 + len(STRATEGIES)) + len(SIZES)
+
+
+def shapes(file: Path, kind: str) -> list[ET.Element]:
+    return ET.parse(file).getroot().findall(f"{{http://www.w3.org/2000/svg}}{kind}")
+
+
+def test_a_name_that_ends_in_png_gets_a_picture_with_every_curve(tmp_path: Path):
+    file = tmp_path / "time.PNG"
+    assert bench("--trace", str(DEMO), "--plot", str(file))[0] == 0
+    with Image.open(file) as image:
+        assert (image.format, image.width) == ("PNG", drawing.SCALE * plot.WIDTH)
+        seen = {colour for _, colour in image.convert("RGB").getcolors(1 << 24)}
+    wanted = [ImageColor.getrgb(plot.colour(name)) for name in ("recorded", *STRATEGIES)]
+    missing = [rgb for rgb in wanted if not any(max(map(abs, map(int.__sub__, rgb, one))) < 24 for one in seen)]
+    assert missing == []
+
+
+def test_with_a_frontier_auto_is_replayed_with_other_indexes(tmp_path: Path):
+    words = ("--trace", str(DEMO), "--strategies", "auto", "--frontier", str(tmp_path / "f.svg"))
+    (trace,) = json.loads(bench(*words, "--json")[1])["traces"]
+    assert [row["strategy"] for row in trace["sizes"]] == [f"auto, indexes of {size:,}" for size in SIZES]
+    assert "auto by the tokens of its indexes: 5,000: $" in bench(*words)[1]
 
 
 def test_titles_are_escaped_in_plots():
     events = session(SHAPES[0], model="gpt-5.1")
     found = compare("f", '<script>&"', "gpt-5.1", events, Conditions(Prices({}, None), ("auto",)))
     assert found is not None
-    for drawn in (plot.svg(found, render.title(found)), plot.frontier(found, render.title(found))):
-        assert ET.fromstring(drawn) is not None
-        assert "<script>" not in drawn
+    for drawn in (plot.over_time(found, render.title(found)), plot.frontier(found, render.title(found))):
+        written = drawing.svg(drawn)
+        assert ET.fromstring(written) is not None
+        assert "<script>" not in written
+
+
+POINTS = st.lists(st.tuples(st.floats(0, 900), st.floats(0, 900)), min_size=2, max_size=30)
+
+
+@given(POINTS)
+def test_dashes_cover_their_share_of_a_line(points: list[tuple[float, float]]):
+    pieces = drawing.dashes(points, 5.0, 4.0)
+    whole, drawn = length(points), sum(map(length, pieces))
+    assert all(length(piece) <= 5.0 + 1e-6 for piece in pieces)
+    assert abs(drawn - whole * 5 / 9) <= 5.0 + 1e-6
+
+
+def length(points: Sequence[tuple[float, float]]) -> float:
+    return sum(math.dist(one, other) for one, other in pairwise(points))
 
 
 @pytest.mark.parametrize(

@@ -321,7 +321,7 @@ def test_an_unknown_agent_is_one_line(shell: Shell, daemon: Daemon, remote: bool
         (("--strategies", "layered,layered"), "names 'layered' twice"),
         (("--strategies", "mine.py", "--url", "http://127.0.0.1:9"), "a daemon runs no files"),
         (("--strategies", "mine.py"), "There is no file"),
-        (("--plot", "out.pdf"), "only .svg files are drawn"),
+        (("--plot", "out.pdf"), "its name must end in .svg or .png"),
         (("--trace", "x.jsonl"), "--message asks a live agent"),
         (("--message", " "), "--message is empty"),
         (("--runs", "0"), "--runs"),
