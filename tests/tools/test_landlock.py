@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ra.tools.process import Launch
-from ra.tools.sandbox import landlock_box, seccomp
+from ra.tools.sandbox import landlock_box, seccomp, warden
 from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, abi
 from tests.tools.escapes import ALL
 from tests.tools.world import PYTHON, World, people, world
@@ -26,12 +26,24 @@ def box_in(made: World) -> landlock_box.LandlockBox:
     return box
 
 
+WARDEN = f"""\
+import marshal, sys
+with open(int(sys.argv[1]), "rb") as file:
+    order = marshal.load(file)
+exec(open({warden.__file__!r}).read())
+main(order)
+"""
+
+
 class ForAnybody(landlock_box.LandlockBox):
-    """An ordinary user may not reach the interpreter of root, but that of the system; the warden runs in either."""
+    """An ordinary user may not reach the interpreter of root, but that of the system; the warden runs in either.
+
+    From its source, since the other may be of another version.
+    """
 
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         launch = super().launch(argv, cwd)
-        return msgspec.structs.replace(launch, argv=[PYTHON, *launch.argv[1:]])
+        return msgspec.structs.replace(launch, argv=[PYTHON, "-I", "-S", "-c", WARDEN, launch.argv[-1]])
 
 
 @pytest.mark.parametrize("uid", people())
