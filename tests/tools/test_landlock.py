@@ -62,6 +62,29 @@ def test_what_it_can_stop_it_stops(uid: int) -> None:
     assert harm == {}
 
 
+REPLACED = {
+    "by a file": "rm -rf .git; mkdir evil; echo 'gitdir: evil' > .git",
+    "by a link": "mv .git g; ln -s g .git",
+    "by nothing": "rm -rf .git",
+    "by another folder": "mv .git g; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
+}
+
+
+@pytest.mark.parametrize("how", REPLACED)
+def test_a_repository_that_is_replaced_brings_no_hooks(how: str) -> None:
+    """What a first command puts in its place, a second one could fill."""
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        made.run(box, REPLACED[how])
+        for folder in ("g", "evil", ".git"):
+            made.run(
+                box, f"mkdir -p {folder}/hooks; echo x > {folder}/hooks/pre-commit; echo '[core]' >> {folder}/config"
+            )
+        assert made.harm() == []
+        assert not (made.project / ".git").is_symlink()
+        box.close()
+
+
 def test_a_project_with_hard_links_is_trouble() -> None:
     with world(os.getuid()) as made:
         box = box_in(made)
