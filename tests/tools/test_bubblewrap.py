@@ -177,6 +177,20 @@ def test_without_a_repository_none_can_be_planted() -> None:
         box.close()
 
 
+def test_a_repository_beside_its_work_gets_no_hooks() -> None:
+    """As `git init --separate-git-dir` makes it."""
+    with world(os.getuid()) as made:
+        (made.project / ".git").rename(made.project / "store")
+        (made.project / ".git").write_text("gitdir: store\n")
+        box = box_in(made)
+        made.run(box, "mkdir -p store/hooks; echo x > store/hooks/pre-commit")
+        made.run(box, "echo x >> store/config; echo . > store/commondir")
+        assert (made.project / "store/config").read_text() == made.config
+        assert not (made.project / "store/hooks").exists()
+        assert not (made.project / "store/commondir").exists()
+        box.close()
+
+
 def test_a_submodule_cannot_be_prepared() -> None:
     """A later `git submodule update` would take its configuration and its hooks for its own."""
     with world(people()[-1]) as made:

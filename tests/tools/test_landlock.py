@@ -85,6 +85,20 @@ def test_a_repository_that_is_replaced_brings_no_hooks(how: str) -> None:
         box.close()
 
 
+def test_a_repository_beside_its_work_gets_no_hooks() -> None:
+    """As `git init --separate-git-dir` makes it."""
+    with world(os.getuid()) as made:
+        (made.project / ".git").rename(made.project / "store")
+        (made.project / ".git").write_text("gitdir: store\n")
+        box = box_in(made)
+        made.run(box, "mkdir -p store/hooks; echo x > store/hooks/pre-commit")
+        made.run(box, "echo x >> store/config; echo . > store/commondir")
+        assert (made.project / "store/config").read_text() == made.config
+        assert not (made.project / "store/hooks").exists()
+        assert not (made.project / "store/commondir").exists()
+        box.close()
+
+
 def test_a_project_with_hard_links_is_trouble() -> None:
     with world(os.getuid()) as made:
         box = box_in(made)

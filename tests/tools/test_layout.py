@@ -42,6 +42,42 @@ def test_what_the_project_itself_runs_is_protected(project: Path) -> None:
     assert "/usr/bin/true" not in (*layout.own, *layout.watched)
 
 
+OBEYED = ["hooks", "config", "commondir", "config.worktree", "modules"]
+
+
+def test_of_a_repository_hooks_and_configuration_are_protected(project: Path) -> None:
+    (project / ".git/worktrees").mkdir(parents=True)
+    layout = plan(place(project), ())
+    found = {os.path.relpath(path, project) for path in (*layout.own, *layout.watched)}
+    assert {name for name in found if ".git/" in name} == {f".git/{name}" for name in [*OBEYED, "worktrees"]}
+
+
+@pytest.mark.parametrize("how", ["a link", "a file"])
+def test_a_repository_elsewhere_in_the_project_is_protected_as_well(project: Path, how: str) -> None:
+    """As `git init --separate-git-dir` makes it."""
+    (project / "store").mkdir()
+    if how == "a link":
+        (project / ".git").symlink_to("store")
+    else:
+        (project / ".git").write_text("gitdir: store\n")
+    layout = plan(place(project), ())
+    assert {str(project / ".git"), *(str(project / "store" / name) for name in OBEYED)} <= {
+        *layout.own,
+        *layout.watched,
+    }
+
+
+@pytest.mark.parametrize(
+    "text", ["gitdir: /elsewhere/.git/worktrees/a\n", "gitdir: ../.git", "gitdir: .", "gitdir:", "x", ""]
+)
+def test_a_repository_outside_the_project_is_not_of_its_plan(project: Path, text: str) -> None:
+    (project / ".git").write_text(text)
+    layout = plan(place(project), ())
+    assert [path for path in (*layout.own, *layout.watched) if "git" in path and "github" not in path] == [
+        f"{project}/.git"
+    ]
+
+
 def test_only_the_topmost_of_hidden_folders_is_named(project: Path) -> None:
     secret = project.parent / "secret"
     (secret / "deep").mkdir(parents=True)
