@@ -8,7 +8,7 @@ STAMP := $(VENV)/.installed
 # As pip does: behind a company's proxy only the system knows the certificate.
 export UV_SYSTEM_CERTS ?= 1
 
-.PHONY: help install demo test check format bench wheel lock clean
+.PHONY: help install demo test coverage check format bench wheel lock clean
 
 help:  ## show this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | sort
@@ -26,8 +26,13 @@ $(STAMP): requirements.lock pyproject.toml
 demo: $(STAMP)  ## an answer from the embedded model, and a bench of context strategies; no key needed
 	@bash docs/demo.sh $(BIN)
 
-test: $(STAMP)  ## run the tests
-	$(BIN)/python -m pytest -n auto
+test: $(STAMP)  ## run the tests; COVERAGE=1 writes down what they reach
+	$(if $(COVERAGE),rm -rf .coverage)
+	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -n auto
+
+coverage: $(STAMP)  ## run the tests, and fail when they reach too little of the code that must not be wrong
+	$(MAKE) test COVERAGE=1
+	$(BIN)/python -m tests.coverage_gate
 
 check: $(STAMP)  ## lint, types, layers
 	$(BIN)/ruff check .
@@ -51,4 +56,4 @@ lock: $(STAMP)  ## pin the dependencies anew
 	$(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate --no-header --group dev pyproject.toml -o requirements.lock
 
 clean:  ## remove what make made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache dist
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache .coverage dist

@@ -38,7 +38,7 @@ def data_dir(env: Mapping[str, str], configured: str | None = None) -> Path:
 def _user_dir(env: Mapping[str, str], *, variable: str, unix: str, kind: str) -> Path:
     if (named := env.get(variable)) and Path(named).is_absolute():
         return Path(named) / "ra"
-    if sys.platform in {"darwin", "win32"}:
+    if sys.platform in {"darwin", "win32"}:  # pragma: no cover - other systems have other places
         import platformdirs  # 20 ms, and Linux does not need it
 
         return Path(platformdirs.user_config_dir("ra") if kind == "config" else platformdirs.user_data_dir("ra"))

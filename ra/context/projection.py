@@ -156,9 +156,15 @@ def _call(call: ToolCall, ref: str, keep: int, estimator: Estimator) -> ToolCall
         if tokens <= keep:
             return call if args == call.args else msgspec.structs.replace(call, args=args)
         share = share * keep // (tokens + 1)
-    # It is not the strings that are long.
-    written = estimator.clip(encode(call.args).decode(), keep, marker=_marker(ref, keep, "shortened arguments"))
-    return msgspec.structs.replace(call, args={"shortened": written})
+    # It is not the strings that are long. As a string itself what is left grows again: each quote becomes two signs.
+    written, share = encode(call.args).decode(), keep
+    while share > 0:
+        args = {"shortened": estimator.clip(written, share, marker=_marker(ref, share, "shortened arguments"))}
+        tokens = estimator.text(encode(args).decode())
+        if tokens <= keep:
+            return msgspec.structs.replace(call, args=args)
+        share = share * keep // (tokens + 1)
+    return msgspec.structs.replace(call, args={})
 
 
 def _shortened(value: object, keep: int, marker: str, estimator: Estimator) -> object:

@@ -71,6 +71,14 @@ def test_scope_tells_only_what_was_verified() -> None:
     ]
 
 
+def test_facts_and_artifacts_of_any_shape_are_told_on_one_line() -> None:
+    made = task(
+        "ops", {"labels": ["a", 1, None], "user": {"name": "ana\n", "roles": ["x"]}, "issue": {"id": 7}, "no": None}
+    )
+    assert made.facts == {"labels": "a, 1,", "user": "name=ana roles=x"}
+    assert made.artifacts == ("issue: id=7",)
+
+
 def test_a_hostile_context_stays_small() -> None:
     made = task(
         "x" * 999, {"channel": "c" * 999, "media": ["m" * 9999] * 999, **{f"k{n}": "v" * 9999 for n in range(999)}}

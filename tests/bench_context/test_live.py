@@ -74,7 +74,7 @@ def billed(usage: dict[str, Any]) -> Decimal:
 def daemon(shell: Shell, opus: LoopbackServer) -> Iterator[Daemon]:
     made = Daemon(shell)
     yield made
-    made.stop(signal.SIGKILL)
+    made.end()
 
 
 # --- what is measured ---

@@ -15,6 +15,11 @@ from ra.testing.server import LoopbackServer
 RA = str(Path(sys.executable).parent / "ra")
 
 
+def measured() -> dict[str, str]:
+    """What a child needs to count for `make coverage`; nothing in any other run."""
+    return {name: value for name, value in os.environ.items() if name == "COVERAGE_PROCESS_CONFIG"}
+
+
 class Shell:
     """A user's shell: a home, a project, an environment."""
 
@@ -25,7 +30,7 @@ class Shell:
         self.project.mkdir()
         (self.project / ".git").mkdir()
         (self.project / ".git/HEAD").write_text("ref: refs/heads/main\n")
-        self.env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "RA_HOME": str(folder / "data")}
+        self.env = {"PATH": os.environ["PATH"], "HOME": str(self.home), "RA_HOME": str(folder / "data")} | measured()
 
     def serve(self, server: LoopbackServer) -> None:
         """Point ra at a server that speaks Anthropic."""

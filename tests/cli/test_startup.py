@@ -34,6 +34,7 @@ def test_modules_before_the_first_request_are_those_that_are_held(imported: list
 
 def test_the_version_is_told_without_any_of_it(tmp_path: Path) -> None:
     command = [sys.executable, "-X", "importtime", "-m", "ra", "--version"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60)
+    env = {"HOME": str(tmp_path)}  # without what `make coverage` would import first
+    done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True, check=True, timeout=60)
     imported = [line.rpartition("|")[2].strip() for line in done.stderr.splitlines()]
     assert [name for name in imported if name.startswith("ra")] == ["ra", "ra.cli", "ra.cli.main"]

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ra.config import load, reference, show, yamlfile
+from ra.config import load, paths, reference, show, yamlfile
 from ra.config.settings import Config
 from ra.core.errors import ConfigError, UsageError
 
@@ -220,3 +220,15 @@ def test_a_file_that_is_no_plain_file_is_told(project: Path) -> None:
     (project / "ra.yaml").symlink_to("nowhere.yaml")
     with pytest.raises(ConfigError, match=r"ra\.yaml: cannot be read"):
         load.resolve(cwd=project, env=ENV)
+
+
+def test_where_the_users_files_are(tmp_path: Path) -> None:
+    home = {"HOME": str(tmp_path)}
+    named = home | {"XDG_CONFIG_HOME": "/c", "XDG_DATA_HOME": "/d"}
+    assert paths.user_file(home) == tmp_path / ".config/ra/ra.yaml"
+    assert paths.user_file(named) == Path("/c/ra/ra.yaml")
+    assert paths.user_file(home | {"XDG_CONFIG_HOME": "not/absolute"}) == tmp_path / ".config/ra/ra.yaml"
+    assert paths.data_dir(home) == tmp_path / ".local/share/ra"
+    assert paths.data_dir(named) == Path("/d/ra")
+    assert paths.data_dir(named | {"RA_HOME": "/r"}) == Path("/r")
+    assert paths.data_dir(named | {"RA_HOME": "/r"}, "~/mine") == Path("~/mine").expanduser()

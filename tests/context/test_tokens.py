@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+import zipfile
 from collections.abc import Callable
 
 import pytest
@@ -72,6 +73,18 @@ def test_packing_refuses_a_file_with_another_hash(tmp_path) -> None:
 
 def test_packing_reads_lines_of_base64_and_rank() -> None:
     assert pack.tokens_of(b"YmM= 1\nYQ== 0\n") == [b"a", b"bc"]
+    with pytest.raises(SystemExit, match="holes"):
+        pack.tokens_of(b"YmM= 2\nYQ== 0\n")
+
+
+def test_packing_looks_into_a_wheel(tmp_path) -> None:
+    for name, said in ((pack.NAME_IN_WHEEL, "expected 446a9538"), ("other", "holds no file named")):
+        with zipfile.ZipFile(tmp_path / name, "w") as wheel:
+            wheel.writestr(f"package/{name}", b"YQ== 0\n")
+        with pytest.raises(SystemExit, match=said):
+            pack.main([str(tmp_path / name)])
+    with pytest.raises(SystemExit, match="Usage"):
+        pack.main([])
 
 
 @pytest.mark.parametrize("kind", KINDS)

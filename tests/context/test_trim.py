@@ -120,6 +120,7 @@ def test_a_transcript_holds_every_word() -> None:
     assert transcript((say("user", "do it"), *step(1))) == (
         'user: do it\n\nassistant: step 1\nRead {"path":"file1.py"}\n\ntool: fine'
     )
+    assert transcript((Message("user", (Text("see"), Image("image/png", b"12"))),)) == "user: see\n[image/png, 2 bytes]"
 
 
 TEXTS = st.text(alphabet=st.sampled_from("ab 吾é😀\n"), max_size=60) | st.integers(0, 120).map(words)

@@ -184,6 +184,26 @@ def test_images_and_pdfs_become_blocks_of_their_own(root: Path) -> None:
     )
 
 
+def test_webp_is_known_by_its_content_and_an_image_has_no_lines(root: Path) -> None:
+    webp = b"RIFF\x04\0\0\0WEBPVP8 "
+    (root / "a.bin").write_bytes(webp)
+    assert run("@a.bin", root).blocks[1] == Image("image/webp", webp)
+    assert refused("@logo.png:1-2", root) == "@logo.png:1-2: logo.png has no lines: it is no text; not attached."
+
+
+def test_lines_that_are_too_long_are_cut_and_said(root: Path) -> None:
+    (root / "long.txt").write_text("first\n" + "x" * 500_000 + "\n")
+    (warning,) = run("@long.txt:2", root).warnings
+    assert warning == "@long.txt:2: the first 400000 bytes of these lines."
+
+
+def test_a_hidden_name_is_matched_by_a_dot_and_a_link_to_a_folder_is_no_file(root: Path) -> None:
+    (root / "src/utils/link.ts").symlink_to("deep")
+    assert names("@src/utils/*.ts", root) == ["src/utils/a.ts", "src/utils/b.ts"]
+    (root / ".config.ts").touch()
+    assert names("@.*.ts", root) == [".config.ts"]
+
+
 def test_an_image_over_the_limit_is_refused(root: Path) -> None:
     (root / "big.png").write_bytes(PNG + b"\0" * 5_000_000)
     assert "is too large: 5000028 bytes, the limit for image/png is 5000000" in refused("@big.png", root)

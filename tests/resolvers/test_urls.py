@@ -394,6 +394,41 @@ def test_what_is_no_http_is_a_clear_failure(answer: bytes) -> None:
     assert failure(answer) != ""
 
 
+def test_what_a_server_says_before_its_answer_is_passed_over() -> None:
+    early = b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\n"
+    assert get(early + http(b"page", "text/plain")).body == b"page"
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http:///path", "names no host"),
+        ("http://[::1/", "no valid URL"),
+        ("http://a:99999/", "no valid URL"),
+        ("ftp://a/", "only http and https"),
+        ("http://me:secret@a/", "a name or password"),
+        (f"http://{'ä' * 80}.example/", "is no host name"),
+    ],
+)
+def test_what_is_no_address_of_a_page_is_told(url: str, said: str) -> None:
+    with pytest.raises(FetchFailed, match=said):
+        asyncio.run(fetch(url))
+
+
+@pytest.mark.parametrize("host", ["no-such-host.invalid", "a" * 64 + ".invalid"])
+def test_a_name_that_nobody_knows_is_a_clear_failure(host: str) -> None:
+    with pytest.raises(FetchFailed, match="no connection"):
+        asyncio.run(fetch(f"http://{host}/"))
+
+
+def test_a_name_without_addresses_is_a_clear_failure() -> None:
+    async def nowhere(host: str, port: int) -> list[str]:
+        return []
+
+    with pytest.raises(FetchFailed, match=r"docs\.example has no address"):
+        asyncio.run(fetch("http://docs.example/", resolve=nowhere))
+
+
 def test_a_port_where_nobody_listens_is_a_clear_failure() -> None:
     with pytest.raises(FetchFailed, match="no connection"):
         asyncio.run(fetch("http://127.0.0.1:1/", allow=lambda address, port: True))

@@ -1,5 +1,6 @@
 """A real `ra serve` process, with a real server where the model would be."""
 
+import contextlib
 import json
 import os
 import signal
@@ -15,7 +16,7 @@ import pytest
 
 from ra.providers.script import Step
 from ra.testing.server import LoopbackServer
-from tests.cli.conftest import RA, Shell
+from tests.cli.conftest import RA, Shell, measured
 
 AGENTS = """\
 agents:
@@ -102,6 +103,14 @@ class Daemon:
             self.process.stdout.close()
             self._log.close()
 
+    def end(self) -> None:
+        """After a test: at once, or when it is measured so that it can still tell what it ran."""
+        if measured() and self.process.poll() is None:
+            self.process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(5)
+        self.stop(signal.SIGKILL)
+
 
 def _decoded(answer: HTTPResponse) -> Any:
     raw = answer.read()
@@ -154,7 +163,7 @@ def start(shell: Shell) -> Iterator[Callable[..., Daemon]]:
 
     yield started
     for daemon in made:
-        daemon.stop(signal.SIGKILL)
+        daemon.end()
 
 
 Model = Callable[..., LoopbackServer]
@@ -185,7 +194,7 @@ def greeter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
         made.serve(server)
         daemon = Daemon(made)
         yield daemon
-        daemon.stop(signal.SIGKILL)
+        daemon.end()
 
 
 AS_ROOT = os.geteuid() == 0

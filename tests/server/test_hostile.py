@@ -150,7 +150,7 @@ def status(headers):
         return error.code
 print(status({{}}), status({{"Authorization": "Bearer {greeter.token}"}}))
 """
-    done = subprocess.run([sys.executable, "-I", "-c", program], capture_output=True, timeout=60)
+    done = subprocess.run([sys.executable, "-I", "-c", program], env={}, capture_output=True, timeout=60)
     assert (done.stdout, done.stderr) == (b"401 200\n", b"")
 
 

@@ -190,7 +190,7 @@ def test_after_kill_9_nothing_is_lost_and_a_begun_task_is_not_run_twice(model: M
 
 
 def test_a_session_that_another_process_writes_is_busy(model: Model, start: Any, shell: Shell) -> None:
-    model(lambda body: Step(text="Hello.", delay_s=2.0 if "slow" in asked(body) else 0.0))
+    model(lambda body: Step(text="Hello.", delay_s=4.0 if "slow" in asked(body) else 0.0))
     first = start()
     session = first.task("hi")[1]["sessionId"]
     first.stop()

@@ -6,9 +6,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.core.facts import Checkpointed, Cut, EntrySet, Failed, Said, Spent, TimelineEvent
+from ra.core.facts import (
+    Checkpointed,
+    Configured,
+    Cut,
+    Edited,
+    EntryRemoved,
+    EntrySet,
+    Failed,
+    Interrupted,
+    Noticed,
+    Rotated,
+    Said,
+    Spent,
+    TimelineEvent,
+)
 from ra.core.messages import Image, Message, Text, Thinking, ToolCall, ToolResult, result, say
-from ra.core.model import Usage
+from ra.core.model import Section, Usage
 from ra.timeline.export import export_lines, export_markdown
 from ra.timeline.readers import Transcript, read
 from tests.strategies import text, timelines
@@ -52,6 +66,12 @@ def test_markdown_for_people() -> None:
         EntrySet("k", "remember\nthis"),
         Checkpointed("digest", "threshold", summary="sum"),
         Failed("provider", "529"),
+        EntryRemoved("k"),
+        Noticed(Section("clock", "volatile", "noon")),
+        Rotated("a new day", "so far", 3),
+        Edited("a hook", ()),
+        Interrupted("stop"),
+        Configured("scripted", "m2", "timeline"),
         Said(result(call, "no", is_error=True)),
     )
     events = [TimelineEvent(at, 0.0, fact) for at, fact in enumerate(facts, 1)]
@@ -66,6 +86,12 @@ def test_markdown_for_people() -> None:
         "*Entry k set:*\n\n> remember\n> this\n\n"
         "*Compacted (digest, threshold).*\n\n> sum\n\n"
         "*Failed (provider): 529*\n\n"
+        "*Entry k removed.*\n\n"
+        "*Context clock:*\n\n> noon\n\n"
+        "*A new segment (a new day).*\n\n> so far\n\n"
+        "*The conversation was edited by a hook.*\n\n"
+        "*Interrupted: stop*\n\n"
+        "*Model: m2*\n\n"
         "## Tool\n\n**Bash** failed\n\n```\nno\n```\n\n"
     )
     assert "".join(export_markdown("s1", [])) == "# s1\n\n"

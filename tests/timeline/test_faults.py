@@ -15,6 +15,7 @@ from ra.core.errors import StoreError
 from ra.core.facts import Said
 from ra.core.messages import say
 from ra.timeline.memory import MemoryTimeline
+from ra.timeline.schema import translated
 from ra.timeline.store import Store
 
 NOBODY = 65534
@@ -141,6 +142,30 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
         Store(path).sessions()
     with pytest.raises(StoreError, match="another program"):
         Store(path).learn("m", window=1)
+    with sqlite3.connect(path) as connection:
+        connection.execute("PRAGMA user_version = 1")
+        connection.execute("PRAGMA application_id = 4711")
+    with pytest.raises(StoreError, match="another program"):
+        Store(path).sessions()
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        (sqlite3.SQLITE_FULL, "free some disk space"),
+        (sqlite3.SQLITE_BUSY, "locked by another program"),
+        (sqlite3.SQLITE_READONLY, "is read-only"),
+        (sqlite3.SQLITE_CANTOPEN, "cannot be opened"),
+        (sqlite3.SQLITE_NOTADB, "Move it away"),
+        (sqlite3.SQLITE_TOOBIG, "An event is too large"),
+        (sqlite3.SQLITE_MISUSE, "cannot be used: told by SQLite"),
+    ],
+)
+def test_what_sqlite_says_is_told_with_what_to_do(tmp_path: Path, code: int, words: str) -> None:
+    error = sqlite3.OperationalError("told by SQLite")
+    error.sqlite_errorcode = code
+    with pytest.raises(StoreError, match=words), translated(tmp_path / "timeline.db"):
+        raise error
 
 
 @pytest.mark.parametrize(

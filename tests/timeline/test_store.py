@@ -1,6 +1,7 @@
 """Are sessions stored, found, forked and deleted as they should be?"""
 
 import stat
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from itertools import chain
@@ -15,6 +16,7 @@ from ra.core.facts import EntrySet, Fact, Said, Spent, TimelineEvent
 from ra.core.messages import Message, ToolCall, say
 from ra.core.model import Usage
 from ra.timeline.codec import encoded
+from ra.timeline.lock import WriterLock
 from ra.timeline.memory import MemoryTimeline
 from ra.timeline.sqlite import SqliteTimeline
 from ra.timeline.store import Learned, SessionInfo, Store
@@ -225,6 +227,58 @@ def test_a_second_writer_is_sent_to_a_fork(store: Store) -> None:
     again = other.open(timeline.session, write=True)
     assert [event.at for event in again.append(prompt("more"))] == [2]
     assert {path.stem for path in (store.path.parent / "locks").iterdir()} == {again.session, fork.session}
+
+
+def test_a_fork_begins_where_there_was_something(store: Store) -> None:
+    timeline = store.create("/p")
+    timeline.append(prompt("one"), prompt("two"))
+    for wrong in (-1, 3):
+        with pytest.raises(UserError, match=f"can be forked at 0 to 2, not at {wrong}"):
+            store.fork(timeline.session, wrong)
+    assert list(store.open(store.fork(timeline.session, 0), write=False).events()) == []
+
+
+def test_a_session_from_elsewhere_is_stored_with_its_times_and_texts(store: Store) -> None:
+    events = [TimelineEvent(at, 7.0 + at, prompt(f"word {at}")) for at in (1, 2)]
+    adopted = store.open(store.adopt("/p", events, texts=["kept"]), write=False)
+    assert (list(adopted.events()), adopted.texts()) == (events, ["kept"])
+    with pytest.raises(UserError, match="number 2 is out of order"):
+        store.adopt("/p", events[1:])
+
+
+def test_where_nothing_was_recorded_nothing_is_found(store: Store) -> None:
+    timeline = store.create("/p")
+    assert (timeline.search("word"), timeline.texts(), list(timeline.events())) == ([], [], [])
+    timeline.close()
+    timeline.close()  # a second time does no harm
+    with pytest.raises(UsageError):
+        timeline.append(prompt("late"))
+
+
+def test_a_lock_that_its_holder_removed_meanwhile_is_taken_anew(tmp_path: Path) -> None:
+    """Who opens the file just before its holder removes it has locked nothing: at most one may hold it at any time."""
+    held, most = 0, 0
+    guard = threading.Lock()
+
+    def work() -> None:
+        nonlocal held, most
+        for _ in range(400):
+            try:
+                lock = WriterLock(tmp_path / "locks", "s")
+            except SessionInUse:
+                continue
+            with guard:
+                held += 1
+                most = max(most, held)
+            with guard:
+                held -= 1
+            lock.release()
+            lock.release()
+
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(work) for _ in range(4)]:
+            done.result()
+    assert most == 1
 
 
 def test_a_timeline_opened_for_reading_does_not_write(store: Store) -> None:

@@ -112,6 +112,39 @@ def test_placeholders_of_a_killed_ra_are_taken_away() -> None:
         box.close()
 
 
+def test_placeholders_stay_as_long_as_any_command_needs_them() -> None:
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        first, second = (box.launch(["true"], str(made.project)) for _ in range(2))
+        first.finish()
+        assert (made.project / ".ra").is_socket()
+        second.finish()
+        assert not (made.project / ".ra").exists()
+        for descriptor in (*first.fds, *second.fds):
+            os.close(descriptor)
+        box.close()
+
+
+def test_where_only_links_lie_the_whole_project_is_read_only() -> None:
+    """More hard-linked files than can be mounted over, and all of them at the top."""
+    with world(os.getuid()) as made:
+        for number in range(200):
+            os.link(made.outside / "linked.txt", made.project / f"{number}.txt")
+        box = box_in(made)
+        made.run(box, "echo x > 7.txt; echo x > new.txt")
+        assert made.harm() == []
+        assert not (made.project / "new.txt").exists()
+        box.close()
+
+
+def test_a_link_to_a_secret_is_left_and_what_it_leads_to_is_hidden() -> None:
+    with world(os.getuid()) as made:
+        (made.project / "sub/.env").symlink_to("../.env")
+        box = box_in(made)
+        assert made.harm(made.run(box, "cat sub/.env .env")) == []
+        box.close()
+
+
 def test_an_empty_file_of_the_user_stays() -> None:
     with world(people()[-1]) as made:
         (made.project / "CLAUDE.md").touch()
@@ -174,6 +207,20 @@ def test_without_a_repository_none_can_be_planted() -> None:
         box = box_in(made)
         made.run(box, "git init .; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit")
         assert not os.path.lexists(made.project / ".git")
+        box.close()
+
+
+def test_a_repository_beside_its_work_gets_no_hooks() -> None:
+    """As `git init --separate-git-dir` makes it."""
+    with world(os.getuid()) as made:
+        (made.project / ".git").rename(made.project / "store")
+        (made.project / ".git").write_text("gitdir: store\n")
+        box = box_in(made)
+        made.run(box, "mkdir -p store/hooks; echo x > store/hooks/pre-commit")
+        made.run(box, "echo x >> store/config; echo . > store/commondir")
+        assert (made.project / "store/config").read_text() == made.config
+        assert not (made.project / "store/hooks").exists()
+        assert not (made.project / "store/commondir").exists()
         box.close()
 
 

@@ -1,7 +1,9 @@
 import base64
 import codecs
 import os
+import shutil
 import stat
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.core.messages import Image
+from ra.tools.files import MAX_EDIT_BYTES, replace_file
+from ra.tools.tool import Mistake
+from ra.tools.undo import KEPT_BYTES, Undo
 from tests.tools.kit import Kit
 
 PNG = base64.b64decode(
@@ -266,3 +271,72 @@ def test_ls_lists_folders_links_and_limits(kit: Kit) -> None:
     for number in range(1100):
         (kit.root / f"sub/{number}").touch()
     assert kit.text("LS", path="sub").endswith("[100 more; use Glob]")
+
+
+# What is no file to change
+
+
+def test_write_leaves_what_is_no_regular_file(kit: Kit) -> None:
+    (kit.root / "folder").mkdir()
+    os.mkfifo(kit.root / "pipe")
+    for name, kind in (("folder", "a folder"), ("pipe", "a named pipe")):
+        assert f"is {kind}" in kit.error("Write", path=name, content="x")
+        with pytest.raises(Mistake, match=f"is {kind}"):
+            replace_file(str(kit.root / name), b"x")
+
+
+def test_a_name_that_is_too_long_is_told_in_the_systems_words(kit: Kit) -> None:
+    assert kit.error("Write", path="x" * 300, content="x").endswith("File name too long.")
+
+
+def test_edit_leaves_a_file_too_large_for_memory(kit: Kit) -> None:
+    with (kit.root / "large").open("wb") as file:
+        file.truncate(MAX_EDIT_BYTES + 1)
+    assert "are changed with Bash" in kit.error("Edit", path="large", old="a", new="b")
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can become somebody else and come back")
+def test_a_read_only_file_is_not_replaced() -> None:
+    folder = Path(tempfile.mkdtemp())  # pytest's own lies below folders of root
+    path = folder / "fixed.txt"
+    path.write_text("as it is")
+    path.chmod(0o444)
+    for one in (folder, path):
+        os.chown(one, 65534, 65534)
+    try:
+        os.setresuid(65534, 65534, 0)
+        with pytest.raises(Mistake, match="is read-only"):
+            replace_file(str(path), b"changed")
+    finally:
+        os.setresuid(0, 0, 0)
+        text = path.read_text()
+        shutil.rmtree(folder)
+    assert text == "as it is"
+
+
+def test_undo_takes_back_the_last_turn_that_changed_something(tmp_path: Path) -> None:
+    kept, made, changed = (tmp_path / name for name in ("kept", "made", "changed"))
+    undo = Undo()
+    for path, before in ((kept, b"old"), (made, None), (changed, b"old")):
+        undo.note(str(path), before, b"new")
+        path.write_bytes(b"new")
+    undo.note(str(kept), b"new", b"newer")
+    kept.write_bytes(b"newer")
+    changed.write_bytes(b"the user's")
+    undo.begin_turn()
+    assert undo.restore_last() == [
+        f"left {changed}: it has been changed since",
+        f"restored {kept}",
+        f"removed {made}",
+    ]
+    assert (kept.read_bytes(), made.exists(), changed.read_bytes()) == (b"old", False, b"the user's")
+    assert undo.restore_last() == []
+
+
+def test_undo_forgets_the_oldest_turns_when_it_holds_too_much(tmp_path: Path) -> None:
+    undo = Undo()
+    for name in ("first", "second"):
+        undo.begin_turn()
+        undo.note(str(tmp_path / name), None, b"x" * (KEPT_BYTES // 2 + 1))
+    assert undo.restore_last() == [f"left {tmp_path}/second: it has been changed since"]
+    assert undo.restore_last() == []

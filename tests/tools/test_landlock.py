@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from ra.tools.process import Launch
-from ra.tools.sandbox import landlock_box, seccomp
+from ra.tools.sandbox import landlock_box, seccomp, warden
 from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, abi
 from tests.tools.escapes import ALL
 from tests.tools.world import PYTHON, World, people, world
@@ -26,12 +26,24 @@ def box_in(made: World) -> landlock_box.LandlockBox:
     return box
 
 
+WARDEN = f"""\
+import marshal, sys
+with open(int(sys.argv[1]), "rb") as file:
+    order = marshal.load(file)
+exec(open({warden.__file__!r}).read())
+main(order)
+"""
+
+
 class ForAnybody(landlock_box.LandlockBox):
-    """An ordinary user may not reach the interpreter of root, but that of the system; the warden runs in either."""
+    """An ordinary user may not reach the interpreter of root, but that of the system; the warden runs in either.
+
+    From its source, since the other may be of another version.
+    """
 
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         launch = super().launch(argv, cwd)
-        return msgspec.structs.replace(launch, argv=[PYTHON, *launch.argv[1:]])
+        return msgspec.structs.replace(launch, argv=[PYTHON, "-I", "-S", "-c", WARDEN, launch.argv[-1]])
 
 
 @pytest.mark.parametrize("uid", people())
@@ -48,6 +60,43 @@ def test_what_it_can_stop_it_stops(uid: int) -> None:
                 break
         box.close()
     assert harm == {}
+
+
+REPLACED = {
+    "by a file": "rm -rf .git; mkdir evil; echo 'gitdir: evil' > .git",
+    "by a link": "mv .git g; ln -s g .git",
+    "by nothing": "rm -rf .git",
+    "by another folder": "mv .git g; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit",
+}
+
+
+@pytest.mark.parametrize("how", REPLACED)
+def test_a_repository_that_is_replaced_brings_no_hooks(how: str) -> None:
+    """What a first command puts in its place, a second one could fill."""
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        made.run(box, REPLACED[how])
+        for folder in ("g", "evil", ".git"):
+            made.run(
+                box, f"mkdir -p {folder}/hooks; echo x > {folder}/hooks/pre-commit; echo '[core]' >> {folder}/config"
+            )
+        assert made.harm() == []
+        assert not (made.project / ".git").is_symlink()
+        box.close()
+
+
+def test_a_repository_beside_its_work_gets_no_hooks() -> None:
+    """As `git init --separate-git-dir` makes it."""
+    with world(os.getuid()) as made:
+        (made.project / ".git").rename(made.project / "store")
+        (made.project / ".git").write_text("gitdir: store\n")
+        box = box_in(made)
+        made.run(box, "mkdir -p store/hooks; echo x > store/hooks/pre-commit")
+        made.run(box, "echo x >> store/config; echo . > store/commondir")
+        assert (made.project / "store/config").read_text() == made.config
+        assert not (made.project / "store/hooks").exists()
+        assert not (made.project / "store/commondir").exists()
+        box.close()
 
 
 def test_a_project_with_hard_links_is_trouble() -> None:

@@ -1,3 +1,4 @@
+import shlex
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ from ra.core.messages import ToolCall
 from ra.tools.explain import PartView, View, explain
 from ra.tools.paths import Place, fold, is_secret, protected
 from ra.tools.permissions import Allow, Ask, Decision, Deny, decide, rules_from
-from ra.tools.rules import Rule, parse_rule
+from ra.tools.programs import must_spell
+from ra.tools.rules import Rule, parse_rule, words_match
 from ra.tools.settings import RuleSettings
 
 
@@ -131,6 +133,7 @@ def test_a_name_alone_is_meant_at_every_depth_and_a_folder_with_its_content(plac
     assert isinstance(judge(place, "Read", "private/x/y", "deny Read(private/)"), Deny)
     assert isinstance(judge(place, "Read", "a/x.log", "deny Read(*.log)"), Deny)
     assert isinstance(judge(place, "Read", "a/x.log", "deny Read(/x.log)"), Allow)
+    assert isinstance(judge(place, "Read", "src/x", "deny Read(././src/x)"), Deny)
 
 
 def test_without_writes_the_flag_is_named(place: Place) -> None:
@@ -228,6 +231,51 @@ def test_explain_says_what_runs_and_why(place: Place) -> None:
         parts=(PartView("ls", "no rule speaks of it"),),
         unclear="it redirects to or from x",
     )
+
+
+def test_explain_knows_calls_that_are_no_commands(place: Place) -> None:
+    rules = (parse_rule("Read(src/secret.txt)", "deny"),)
+
+    def told(path: str) -> View:
+        return explain(ToolCall("1", "Read", {"path": path}), rules, place)
+
+    assert told("src/secret.txt") == View("deny", "the rule deny Read(src/secret.txt) forbids it")
+    assert told("src/other.txt").decision == "allow"
+
+
+def test_explain_calls_harmless_what_needs_no_rule(place: Place) -> None:
+    rules = (parse_rule("Bash(make:*)", "allow"), parse_rule("Bash(cd:*)", "ask"))
+    told = explain(ToolCall("1", "Bash", {"command": "pwd; make"}), rules, place)
+    assert told.parts == (PartView("pwd", "harmless"), PartView("make", "allow Bash(make:*)"))
+    first = explain(ToolCall("1", "Bash", {"command": "cd src; make; cd .."}), rules[:1], place)
+    assert [part.words for part in first.parts] == ["harmless", "allow Bash(make:*)", "no rule speaks of it"]
+    asked = explain(ToolCall("1", "Bash", {"command": "cd src"}), rules, place)
+    assert [part.words for part in asked.parts] == ["ask Bash(cd:*)"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "command", "matches"),
+    [
+        ("*", "rm -rf x", True),
+        (":*", "rm -rf x", True),
+        ("git diff:*", "git diff --stat", True),
+        ("git diff:*", "git difftool", False),
+        ("npm run *", "npm run", True),
+        ("npm run *", "npm runner", False),
+        ('echo "a  b"', 'echo "a  b"', True),  # as it was written
+        ("make", "make all", False),
+    ],
+)
+def test_which_commands_a_pattern_covers(pattern: str, command: str, *, matches: bool) -> None:
+    assert words_match(pattern, tuple(shlex.split(command)), command) is matches
+
+
+def test_a_command_without_words_is_covered_by_no_wildcard(place: Place) -> None:
+    """`>x` runs no program and writes a file; an assignment alone may change what the next program does."""
+    assert must_spell(()) == 1
+    rule = parse_rule("Bash(ls:*)", "allow")
+    for command in ("> x", "PATH=/tmp"):
+        assert not isinstance(decide(ToolCall("1", "Bash", {"command": command}), (rule,), place), Allow)
 
 
 def test_names_are_compared_as_the_most_forgiving_file_system_would() -> None:

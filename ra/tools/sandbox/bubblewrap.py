@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from ra.tools.paths import Place
 from ra.tools.process import Launch
 from ra.tools.sandbox import seccomp
-from ra.tools.sandbox.guard import Guard, set_aside
+from ra.tools.sandbox.guard import Guard, parents, set_aside
 from ra.tools.sandbox.launch import private_folder, try_out
 from ra.tools.sandbox.layout import Layout, collapse, listening_sockets, plan
 from ra.tools.sandbox.scan import Findings, Scan
@@ -47,7 +47,7 @@ class Bubblewrap:
         found = self._scan.look()
         missing = [path for path in layout.own if _is_missing(path)] if layout.writable else []
         links = [path for path in layout.own if os.path.islink(path)]
-        guard = Guard([*links, *missing, *layout.watched, *found.guarded])
+        guard = Guard([*links, *missing, *layout.watched, *found.guarded], layout.root)
         made = self._hold(missing)
         mounts = [*self._system(layout), *self._project(layout, found)]
         fds: tuple[int, ...] = ()
@@ -91,8 +91,8 @@ class Bubblewrap:
         out = ["--bind" if writable else "--ro-bind", root, root]
         if writable:
             # A folder that holds a protected path could be renamed and made anew, unless it is a mount itself.
-            parents = {parent for path in layout.own for parent in _parents(path, root) if os.path.isdir(parent)}
-            for parent in sorted(parents):
+            above = {parent for path in layout.own for parent in parents(path, root) if os.path.isdir(parent)}
+            for parent in sorted(above):
                 out += ["--bind", parent, parent]
             for path in linked:
                 out += ["--ro-bind", path, path]
@@ -141,14 +141,6 @@ def _filter_descriptor() -> int:
     os.write(descriptor, seccomp.program(_FAMILIES))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
-
-
-def _parents(path: str, root: str) -> list[str]:
-    """The folders between a path and the project, nearest first, without the project itself."""
-    parents = []
-    while (path := os.path.dirname(path)) != root and len(path) > len(root):
-        parents.append(path)
-    return parents
 
 
 def _below(path: str, root: str) -> bool:

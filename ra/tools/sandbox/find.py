@@ -27,15 +27,19 @@ class Box(Protocol):
     def close(self) -> None: ...
 
 
-def find_sandbox(setting: Sandbox, place: Place, *, hidden: tuple[str, ...] = ()) -> Box | None:
+def find_sandbox(
+    setting: Sandbox, place: Place, *, hidden: tuple[str, ...] = (), system: str | None = None
+) -> Box | None:
+    """`system` is what `platform.system()` says, unless a test says otherwise."""
     if setting == "off":
         return None
+    system = system or platform.system()
     # Loaded when the first command wants to run, and only what this system has.
-    if platform.system() == "Darwin":
+    if system == "Darwin":
         from ra.tools.sandbox import seatbelt
 
         return seatbelt.find(place, hidden)
-    if platform.system() == "Linux":
+    if system == "Linux":
         from ra.tools.sandbox import bubblewrap, landlock_box
 
         return bubblewrap.find(place, hidden) or landlock_box.find(place, hidden)

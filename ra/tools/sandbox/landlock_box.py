@@ -47,7 +47,7 @@ class LandlockBox:
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         layout = plan(self._place, self._hidden)
         before = self._scan.look().guarded
-        guard = Guard([*layout.own, *layout.watched, *before] if layout.writable else [])
+        guard = Guard([*layout.own, *layout.watched, *before] if layout.writable else [], layout.root)
         hidden = (*layout.hidden, *_CLOSED)
         held = chains(
             abi(),

@@ -72,18 +72,36 @@ def _instructions(place: Place, root: str) -> list[str]:
 
 
 def _git_paths(root: str) -> list[str]:
-    """What git would run or obey. A `.git` that is a file (a worktree) or missing is protected itself."""
-    if not os.path.isdir(os.path.join(root, ".git")) or os.path.islink(os.path.join(root, ".git")):
-        return [".git"]
-    there = [name for name in ("modules", "worktrees") if os.path.lexists(os.path.join(root, ".git", name))]
-    return [".git/hooks", ".git/config", *(f".git/{name}" for name in there)]
+    """What git would run or obey. A `.git` that is a file, a link or missing is protected itself, and what it names."""
+    git = os.path.join(root, ".git")
+    if os.path.isdir(git) and not os.path.islink(git):
+        return _in_repository(root, ".git")
+    led = os.path.relpath(_led_to(git), root)
+    return [".git", *(_in_repository(root, led) if led.split("/")[0] not in ("..", ".", ".git") else [])]
+
+
+def _in_repository(root: str, git: str) -> list[str]:
+    there = [name for name in ("modules", "worktrees") if os.path.lexists(os.path.join(root, git, name))]
+    return [f"{git}/hooks", f"{git}/config", *(f"{git}/{name}" for name in there)]
+
+
+def _led_to(git: str) -> str:
+    """The repository behind a link, or behind a file with `gitdir: …`, as worktrees and separate folders have it."""
+    if os.path.islink(git):
+        return os.path.realpath(git)
+    try:
+        with open(git, "rb") as file:
+            word, _, path = os.fsdecode(file.read(4096)).partition("gitdir:")
+    except OSError:
+        return git
+    return git if word or not path.strip() else os.path.realpath(os.path.join(os.path.dirname(git), path.strip()))
 
 
 def _git_obeys(protected: list[str]) -> list[str]:
     """What git would take for its own as soon as it is there; an existing `modules` is protected already."""
-    if len(protected) == 1:
-        return []
-    return [f".git/{name}" for name in ("commondir", "config.worktree", "modules") if f".git/{name}" not in protected]
+    folders = [path.removesuffix("/hooks") for path in protected if path.endswith("/hooks")]
+    names = [f"{folder}/{name}" for folder in folders for name in ("commondir", "config.worktree", "modules")]
+    return [name for name in names if name not in protected]
 
 
 def listening_sockets() -> list[str]:
