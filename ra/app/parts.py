@@ -34,7 +34,7 @@ from ra.middleware.views import Spending
 from ra.providers import connect
 from ra.providers.retry import Retries
 from ra.resolvers.resolver import AskOutside, Resolver
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.store import Learned, Store
 from ra.tools.builtin.agent import RunAgent
 from ra.tools.environment import clean

@@ -11,7 +11,7 @@ from ra.context.compaction.digest import Digest
 from ra.context.compaction.guard import Guard
 from ra.context.compaction.priced import Economy, wanted
 from ra.context.compaction.room import Room, room, too_small
-from ra.context.compaction.summarize import Call, Price, Summarizer
+from ra.context.compaction.summarize import Call, Summarizer
 from ra.context.meter import Meter
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
@@ -19,6 +19,7 @@ from ra.context.view import View
 from ra.context.window import Window, input_budget, reserve, trigger
 from ra.core.errors import UserError
 from ra.core.facts import Checkpointed, Configured, Fact, TimelineEvent
+from ra.core.functions import Price
 from ra.core.model import Effort, ModelInfo, Request, Usage
 
 THRESHOLD = "threshold"  # the reasons of compactions that nobody asked for: the request was too large for our rule

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ra.core.model import ModelInfo
-from ra.core.names import spellings, stems_of
+from ra.core.model_names import spellings, stems_of
 from ra.core.value import Value
 from ra.providers.settings import ProviderName
 

@@ -10,6 +10,7 @@ from ra.core.asking import Asker, Question
 from ra.core.errors import ConfigError, UsageError
 from ra.core.events import Event, ToolOutput, Warned
 from ra.core.facts import Entry, Fact
+from ra.core.functions import Emit
 from ra.core.messages import Text, ToolCall, ToolResult
 from ra.core.model import ToolSpec
 from ra.core.settings import INSTRUCTION_FILES
@@ -38,8 +39,6 @@ from ra.tools.undo import Undo
 
 if TYPE_CHECKING:
     from ra.tools.mcp.servers import Servers
-
-Emit = Callable[[Event], None]
 
 
 class Done(Value, frozen=True):

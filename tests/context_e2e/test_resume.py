@@ -11,7 +11,7 @@ from ra.providers import catalog
 from ra.providers.dialects import dialect as dialect_of
 from ra.providers.script import Call, Step
 from ra.testing.server import DialectName, LoopbackServer
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.store import Store
 from tests.agent.scenario import World, ended, events_of, run, world
 from tests.context_e2e.longrun import ANSWER, PROMPT, plant, reading

@@ -13,7 +13,7 @@ from ra.context.wiki import Passage, query
 from ra.core.errors import UserError
 from ra.core.messages import say
 from ra.core.value import encode
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Query folders of Markdown.")
 

@@ -23,7 +23,7 @@ from ra.core.messages import say
 from ra.core.model import Usage
 from ra.costs import ledger
 from ra.reading import Reading
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 
 if TYPE_CHECKING:
     from ra.cli.repl.commands import Command

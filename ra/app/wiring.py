@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ra.context.strategies.layered import World
 
 
-def choose(app: "App", wanted: str | None) -> str:
+def choose_strategy(app: "App", wanted: str | None) -> str:
     """task or flag > agent > session > the default: `layered` for served tasks, `timeline` on the command line.
 
     Sources are a strategy of their own: they take the place of a default, and get along with no other that was named.
@@ -90,7 +90,7 @@ class Wiring:
         default = replaying(lambda: ground.sections(), noticed)  # a handler may put others in their place
         if self.name == "timeline":
             return default
-        from ra.agent.strategies import filed, guarded, sourced
+        from ra.agent.user_strategies import filed, guarded, sourced
 
         if self.name == "sources":
             budget = self.app.config.agent.context.source_budget
@@ -112,8 +112,8 @@ class Wiring:
         if self.app.options.dry_run:
             self.app.warn("a plan would have to be asked for; this is the turn that follows when there is none.")
             return layers.layered
-        from ra.agent.memory import ProjectMemory
         from ra.agent.planner import Planner, planning
+        from ra.agent.project_memory import ProjectMemory
 
         self._planner = Planner(
             self._small, self._small_model(), session.planner, charge=partial(self.turn.charge, purpose="planner")
@@ -126,7 +126,7 @@ class Wiring:
 
     def _sources(self, ground: Ground) -> "dict[str, Source]":
         from ra.agent.sourcing import read_file, run_command
-        from ra.agent.strategies import alone, guarded
+        from ra.agent.user_strategies import alone, guarded
         from ra.context.sources import from_settings
 
         root = self.app.resolved.root
