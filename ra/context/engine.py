@@ -1,6 +1,5 @@
 """What goes to the model next? The stages on one page: fold, measure, compact if it must be, mark, hand over."""
 
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -16,17 +15,15 @@ from ra.context.meter import Meter
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.context.view import View
-from ra.context.window import Window, input_budget, reserve, trigger
+from ra.context.window import SLACK, Window, answer_room, input_budget, trigger
 from ra.core.errors import UserError
 from ra.core.facts import Checkpointed, Configured, Fact, TimelineEvent
 from ra.core.functions import Price
-from ra.core.model import Effort, ModelInfo, Request, Usage
+from ra.core.model import ModelInfo, Request, Usage
 
 THRESHOLD = "threshold"  # the reasons of compactions that nobody asked for: the request was too large for our rule
 OVERFLOW = "overflow"  # or for the provider
 GUESS = 0.75  # of a request that was refused by a server that named no limit
-SLACK = 1.02  # an estimate may miss by so much before the answer no longer fits beside the request
-LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 
 
 class Assembly(msgspec.Struct, frozen=True):
@@ -176,12 +173,7 @@ class Engine:
 
     def _finish(self, request: Request, total: int | None, *, cut: bool) -> Request:
         """Add the cache marks, and lower the room for the answer where the window has no more."""
-        limit, output, effort = self.window.limit, request.max_output, request.effort
-        if limit and total and total * SLACK + output > limit:
-            kept = reserve(limit, output)
-            output = min(kept, max(limit - math.ceil(total * SLACK), kept // 2 + 1))
-            if effort.budget > kept // 2:
-                effort = Effort(effort.level, kept // 2) if kept // 2 >= LEAST_THINKING else Effort()
+        output, effort = answer_room(self.window.limit, total, request.max_output, request.effort)
         marks, key = cacheplan.marks(request, cut=cut), self._cache_key
         return msgspec.structs.replace(request, max_output=output, effort=effort, marks=marks, cache_key=key)
 
