@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -25,7 +25,7 @@ from ra.core.ports import Timeline
 from ra.costs.promptcache import rules_for
 from ra.providers import connect
 from ra.providers.dialects import dialect
-from ra.providers.settings import ProviderName
+from ra.providers.vendors import BY_NAME
 
 
 class Reading:
@@ -93,8 +93,8 @@ class Reading:
 
     def body(self, request: Request) -> dict[str, Any]:
         """The request as the provider's own JSON, byte for byte what is sent."""
-        provider = cast(ProviderName, self.configured.provider)
-        if provider in ("anthropic", "openai", "openai-chat", "google", "local"):
+        provider = self.configured.provider
+        if provider == "local" or provider in BY_NAME:
             speaks = dialect("openai-chat" if provider == "local" else provider)
             return speaks.body(request, connect.info(provider, request.model))
         told: dict[str, Any] = msgspec.to_builtins(request)
@@ -129,7 +129,7 @@ class Reading:
         return preview(self._folded(self.events, decider), price=self.price)
 
     def _folded(self, events: Sequence[TimelineEvent], decider: Economy | None = None) -> Engine:
-        provider, model = cast(ProviderName, self.configured.provider or "scripted"), self.configured.model
+        provider, model = self.configured.provider or "scripted", self.configured.model
         info = connect.info(provider, model)
         learned = self.store.learned(model)
         settings = self.resolved.config.agent.compaction

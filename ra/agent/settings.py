@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from ra.context.settings import (
+    STRATEGIES,
     CompactionSettings,
     ContextSettings,
     LayersSettings,
@@ -17,8 +18,6 @@ from ra.core.settings import Settings
 from ra.middleware.settings import MiddlewareSettings
 from ra.providers.settings import ProviderName, TransportName
 from ra.tools.settings import McpServerSettings, PermissionSettings, ToolSettings
-
-STRATEGIES = ("timeline", "layered", "planner")
 
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]

@@ -13,9 +13,10 @@ from ra.agent.compose import Composed, Composer, Sections, Strategy, replaying
 from ra.agent.ground import Ground
 from ra.agent.loop import Loop
 from ra.agent.observe import LEVELS, Line, LogFile, Observer
-from ra.agent.settings import STRATEGIES, check_strategy
+from ra.agent.settings import check_strategy
 from ra.agent.turn import Turn
 from ra.context import window
+from ra.context.settings import STRATEGIES
 from ra.context.strategies.channels import Task
 from ra.core.errors import ConfigError
 from ra.core.facts import Rotated
@@ -23,6 +24,7 @@ from ra.core.messages import Message
 from ra.core.ports import Provider
 from ra.providers import catalog, connect
 from ra.providers.retry import Retries
+from ra.providers.vendors import IN_PROCESS
 
 if TYPE_CHECKING:
     from ra.agent.handler import Handling
@@ -220,7 +222,7 @@ class Wiring:
 
     @property
     def _in_process(self) -> bool:
-        return self.app.provider_name in ("local", "scripted")
+        return self.app.provider_name in IN_PROCESS
 
     def _small(self) -> Provider:
         """A connection that does not try again; a model that runs in this process is not loaded twice."""

@@ -13,9 +13,8 @@ from ra.providers.client import WireProvider
 from ra.providers.dialects import dialect
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderName, ProviderSettings, TransportName
+from ra.providers.vendors import VENDORS
 from ra.providers.wire import Transport
-
-_ORDER: tuple[ProviderName, ...] = ("anthropic", "openai", "google")
 
 GETTING_STARTED = """\
 No model to talk to: no API key is set, and no local model is installed. Any one of these gets you going:
@@ -44,9 +43,9 @@ def choose(
     if provider is not None:
         return provider
     known = settings or {}
-    for name in _ORDER:
-        if has_key(name, known.get(name, ProviderSettings()), env):
-            return name
+    for vendor in VENDORS:
+        if vendor.by_key and has_key(vendor.name, known.get(vendor.name, ProviderSettings()), env):
+            return vendor.name
     chat = known.get("openai-chat", ProviderSettings())
     if chat.api_key or chat.base_url or env.get("OPENAI_BASE_URL", "").strip():
         return "openai-chat"

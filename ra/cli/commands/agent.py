@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from ra.agent.settings import STRATEGIES, check_strategy
+from ra.agent.settings import check_strategy
 from ra.cli import table
 from ra.cli.commands import Call
 from ra.config import paths
 from ra.config.edit import change
 from ra.config.show import shown
+from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Named agents of the configuration.")
@@ -55,7 +56,7 @@ def capability(
     agent: Annotated[str, typer.Argument(metavar="ID")],
     context_strategy: Annotated[
         str | None,
-        typer.Option("--context-strategy", metavar="NAME", help="timeline, layered, planner, a .py file; - clears it"),
+        typer.Option("--context-strategy", metavar="NAME", help=f"{', '.join(STRATEGIES)}, a .py file; - clears it"),
     ] = None,
 ) -> None:
     """Change an agent in your own configuration file. Comments and order stay."""

@@ -8,6 +8,7 @@ import msgspec
 
 from ra.cli.repl import changing, looking, sessions, settings
 from ra.cli.repl.complete import Offer, fixed
+from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ TABLE: tuple[Command, ...] = (
         "[NAME]",
         "show or change the context strategy",
         settings.strategy,
-        offers=fixed(*settings.STRATEGIES),
+        offers=fixed(*STRATEGIES),
     ),
     Command(
         "cost",

@@ -26,6 +26,8 @@ class SdkTransport:
         self._client: Any = None  # one of a dozen classes that share no type
 
     async def events(self, dialect: Dialect, request: Request, body: JsonObject) -> Events:
+        if dialect.name not in _SENDERS:
+            raise UserError(f"No vendor's client speaks {dialect.name}; set agent.transport to http or auto.")
         if self._client is None:
             self._client = self._made()
         try:
