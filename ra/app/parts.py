@@ -36,8 +36,8 @@ from ra.providers.retry import Retries
 from ra.resolvers.resolver import AskOutside, Resolver
 from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.store import Learned, Store
-from ra.tools.builtin.agent import RunAgent
 from ra.tools.environment import clean
+from ra.tools.kit import RunAgent
 from ra.tools.permissions import rules_from
 from ra.tools.rules import Rule, parse_rule
 from ra.tools.tool import Output, Tool, text_output
