@@ -95,7 +95,9 @@ def _exported(store: Store, timeline: SqliteTimeline, *, markdown: bool) -> Iter
 @app.command("import")
 def import_sessions(
     ctx: typer.Context,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="ra, Claude Code, Codex or pi transcripts")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE…", help=f"transcripts of {', '.join(readers.READERS.values())}")
+    ],
 ) -> None:
     """Take over recorded sessions; go on with one by `ra --resume ID`."""
     call: Call = ctx.obj
