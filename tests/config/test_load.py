@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Path:
 
 def resolve(project: Path, text: str = "", **kwargs: object) -> load.Resolved:
     (project / "ra.yaml").write_text(text)
-    return load.resolve(cwd=project, env=ENV, **kwargs)  # type: ignore[arg-type]
+    return load.resolve(cwd=project, env=ENV, **kwargs)
 
 
 def test_nothing_configured_is_the_defaults(project: Path) -> None:

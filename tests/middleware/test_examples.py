@@ -32,7 +32,7 @@ def worker() -> Iterator[plugins.Worker]:
 def fire(worker: plugins.Worker, hook: str, name: str, ctx: context.Context) -> tuple[str, ...]:
     settings = msgspec.convert({hook: [name]}, MiddlewareSettings)
     hooks = Hooks(settings, base=EXAMPLES, load=plugins.load, call=worker.call)
-    return asyncio.run(hooks.fire(hook, ctx))  # type: ignore[arg-type]
+    return asyncio.run(hooks.fire(hook, ctx))
 
 
 def loop(cost: float | None = 0.5) -> Loop:

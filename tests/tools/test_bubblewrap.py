@@ -125,7 +125,7 @@ def test_a_placeholder_that_is_taken_away_meanwhile_protects_nevertheless() -> N
     with world(people()[-1]) as made:
         box = box_in(made)
         launch = box.launch(["bash", "-c", "sleep 0.3; echo obey > CLAUDE.md; echo tried"], str(made.project))
-        running = subprocess.Popen(launch.argv, pass_fds=launch.fds, stdout=subprocess.PIPE, **made.person())  # type: ignore[call-overload]
+        running = subprocess.Popen(launch.argv, pass_fds=launch.fds, stdout=subprocess.PIPE, **made.person())
         time.sleep(0.1)
         (made.project / "CLAUDE.md").unlink()
         assert running.communicate()[0] == b"tried\n"
@@ -138,7 +138,7 @@ def test_a_protected_name_made_in_a_subfolder_is_set_aside() -> None:
     with world(people()[-1]) as made:
         box = box_in(made)
         launch = box.launch(["bash", "-c", "mkdir -p deep/er; echo obey > deep/er/AGENTS.md"], str(made.project))
-        subprocess.run(launch.argv, pass_fds=launch.fds, **made.person())  # type: ignore[call-overload]
+        subprocess.run(launch.argv, pass_fds=launch.fds, **made.person())
         (note,) = launch.finish()
         assert "protected name" in note
         assert (made.project / f"deep/er/AGENTS.md{SET_ASIDE}").read_text() == "obey\n"
@@ -206,7 +206,7 @@ def test_a_home_directory_is_not_writable_as_a_project() -> None:
         box = bubblewrap.find(place, ())
         assert box
         launch = box.launch(["bash", "-c", "echo x > .bashrc"], str(made.home))
-        subprocess.run(launch.argv, pass_fds=launch.fds, capture_output=True, **made.person())  # type: ignore[call-overload]
+        subprocess.run(launch.argv, pass_fds=launch.fds, capture_output=True, **made.person())
         launch.finish()
         assert not (made.home / ".bashrc").exists()
         box.close()

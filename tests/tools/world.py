@@ -75,7 +75,7 @@ class World:
                 stderr=subprocess.STDOUT,
                 timeout=20,
                 start_new_session=True,
-                **self.person(),  # type: ignore[call-overload]
+                **self.person(),
             )
         finally:
             for descriptor in launch.fds:
@@ -145,7 +145,7 @@ class World:
 
     def _listen(self, family: int, kind: int, address: object) -> socket.socket:
         server = socket.socket(family, kind)
-        server.bind(address)  # type: ignore[arg-type]
+        server.bind(address)
         server.setblocking(False)
         if kind == socket.SOCK_STREAM:
             server.listen(8)

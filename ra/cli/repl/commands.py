@@ -10,6 +10,7 @@ from ra.cli.repl import changing, looking, sessions, settings
 from ra.cli.repl.complete import Offer, fixed
 from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
+from ra.costs import ledger
 
 if TYPE_CHECKING:
     from ra.cli.repl.core import Repl
@@ -76,7 +77,7 @@ TABLE: tuple[Command, ...] = (
         "what this session has cost, and on what",
         looking.cost,
         at_once=True,
-        offers=fixed(*looking.BYS),
+        offers=fixed(*ledger.BYS),
     ),
     Command("sessions", "", "the sessions of this project", sessions.list_, at_once=True),
     Command(

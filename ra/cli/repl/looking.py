@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from ra.cli.repl.commands import Command
     from ra.cli.repl.core import Repl
 
-BYS = ("session", "model", "source", "tool", "day")
 UNFOLDED = 400  # lines of one result
 
 KEYS = {
@@ -168,11 +167,11 @@ async def tools(repl: "Repl", argument: str) -> None:
 
 
 async def cost(repl: "Repl", argument: str) -> None:
-    by = argument or "source"
-    if by not in BYS:
-        raise UsageError(f"/cost takes {', '.join(BYS)}, not {one_line(argument, 40)!r}.")
+    by = next((known for known in ledger.BYS if known == (argument or "source")), None)
+    if by is None:
+        raise UsageError(f"/cost takes {', '.join(ledger.BYS)}, not {one_line(argument, 40)!r}.")
     events = list(repl.session.journal.timeline.events())
-    spends = ledger.fold([(repl.session.id, events)], by=by, rows=repl.app.prices.row)  # type: ignore[arg-type]
+    spends = ledger.fold([(repl.session.id, events)], by=by, rows=repl.app.prices.row)
     if not spends:
         repl.say("Nothing was spent yet.", "dim")
         return

@@ -104,8 +104,8 @@ def test_context_diff_names_what_broke_the_prefix(start: Start, model: Model) ->
     terminal = start(rows=60)
     for number in range(2):
         terminal.enter(f"hello {number}")
-        terminal.wait(lambda number=number: len(model.bodies) == number + 1)  # type: ignore[misc]
-        terminal.wait(lambda number=number: terminal.text.count("Hello, world.") == number + 1)  # type: ignore[misc]
+        terminal.wait(lambda number=number: len(model.bodies) == number + 1)
+        terminal.wait(lambda number=number: terminal.text.count("Hello, world.") == number + 1)
     terminal.enter("/context diff")
     terminal.wait("The last request extends the one before it byte for byte")
 
@@ -114,7 +114,7 @@ def long_talk(terminal: PtyTerminal, model: Model, turns: int = 6) -> None:
     model.answer = lambda body: Step(text=f"Answer {len(body['messages'])}. " + "All work and no play. " * 400)
     for number in range(turns):
         terminal.enter(f"question {number}")
-        terminal.wait(lambda number=number: len(model.bodies) == number + 1)  # type: ignore[misc]
+        terminal.wait(lambda number=number: len(model.bodies) == number + 1)
         terminal.wait(lambda: "waiting" not in terminal.text and terminal.text.count("turn") == 1)
 
 

@@ -40,7 +40,7 @@ def ask(
         seen: list[Any] = []
         try:
             async for item in provider.stream(REQUEST):
-                seen.append(item)  # noqa: PERF401
+                seen.append(item)  # noqa: PERF401 - what had come before a failure is wanted too
         except ProviderError as error:
             seen.append(error)
         await provider.close()
