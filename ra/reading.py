@@ -41,11 +41,13 @@ class Reading:
         self.timeline = timeline or self._stored(session)
         stored = list(self.timeline.events())
         if at is not None and stored and at > stored[-1].at:
-            raise UserError(f"Session {self.timeline.session} ends at position {stored[-1].at}; {at} is not there yet.")
+            raise UserError(
+                f"Session {self.timeline.session} ends at position {stored[-1].at}, before {at}; name one up to it."
+            )
         self.events = [event for event in stored if at is None or event.at <= at]
         if not self.events:
             where = f" up to position {at}" if at is not None else " in it yet"
-            raise UserError(f"Session {self.timeline.session} has nothing{where}.")
+            raise UserError(f"Session {self.timeline.session} has nothing{where}. `ra sessions list` shows the others.")
         self.configured = next(
             (e.fact for e in reversed(self.events) if isinstance(e.fact, Configured)), Configured("", "", "timeline")
         )
@@ -84,7 +86,7 @@ class Reading:
         answered = self._last_call()
         earlier = answered and self._last_call(before=answered.at)
         if answered is None or earlier is None:
-            raise UserError("A difference needs two model calls; this session has fewer.")
+            raise UserError("A difference needs two model calls; this session has fewer. Ask something more first.")
         one, other = (
             self._folded([event for event in self.events if event.at < call.at]) for call in (earlier, answered)
         )

@@ -199,7 +199,7 @@ class Handling:
         if not self._ended:
             self.record(Said(message), *([Interrupted("user")] if outcome == "interrupted" else []))
             if not error:
-                error = "The handler ended without ctx.agent.run()."
+                error = "The handler ended without ctx.agent.run(); await it to have the message answered."
                 emit(Warned(error))
         emit(self._end(outcome, error))
 

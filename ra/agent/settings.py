@@ -60,6 +60,9 @@ NamedAgent = dict[str, Any]
 """`agents.ID`: any key of agent and session, and `handler`; laid over them and checked by `config`."""
 
 
+NO_AGENTS = "none; add one under agents: in ra.yaml"
+
+
 def check_strategy(name: str, *, place: str = "contextStrategy") -> str:
     """The strategy, or an error that names the legal ones: a misspelt one is never ignored."""
     if name in STRATEGIES or name.endswith(".py"):

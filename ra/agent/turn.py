@@ -178,7 +178,7 @@ class Turn:
         if assembly.tokens is not None:  # it was counted anyway: what the provider counted calibrates
             self.engine.observe_usage(reply.usage)
         if reply.stop == "length":
-            self.emit(Warned(f"The answer was cut at {request.max_output} output tokens."))
+            self.emit(Warned(f"The answer was cut at {request.max_output} output tokens; ask to go on for the rest."))
         return reply
 
     async def _relay(self, delta: TextDelta | ThinkingDelta | CallDelta | Retrying) -> None:

@@ -252,7 +252,10 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
     )
     for rule in made.rules:
         if rule.tool not in made.known and "*" not in rule.tool and not rule.tool.startswith("mcp__"):
-            app.warn(f"The {rule.action} rule {rule} has no effect: there is no tool {rule.tool!r}.")
+            app.warn(
+                f"The {rule.action} rule {rule} has no effect: there is no tool {rule.tool!r}; "
+                f"tools: {', '.join(sorted(made.known))}."
+            )
     return made
 
 

@@ -136,7 +136,9 @@ def _write(file: Path, text: str) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror}.") from error
+        raise UserError(
+            f"{file} cannot be written: {error.strerror}. --show-completion SHELL prints the script."
+        ) from error
     return file
 
 

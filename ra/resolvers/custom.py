@@ -24,7 +24,7 @@ class Custom:
         self.pattern = self._pattern(getattr(module, "pattern", None))
         self._resolve = getattr(module, "resolve", None)
         if not callable(self._resolve):
-            raise UserError(f"{self.file} has no function resolve(ref, ctx).")
+            raise UserError(f"{self.file} has no function resolve(ref, ctx); add one.")
         self._call = call
         self._timeout_s = timeout_s
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from ra.agent.settings import check_strategy
+from ra.agent.settings import NO_AGENTS, check_strategy
 from ra.cli import table
 from ra.cli.commands import Call
 from ra.config import paths
@@ -63,7 +63,7 @@ def capability(
     call: Call = ctx.obj
     known = call.resolved.config.agents
     if agent not in known:
-        raise UsageError(f"No agent is named {agent!r}. Known agents: {', '.join(sorted(known)) or 'none'}.")
+        raise UsageError(f"No agent is named {agent!r}. Known agents: {', '.join(sorted(known)) or NO_AGENTS}.")
     if context_strategy is None:
         raise UsageError(f"Say what to change: --context-strategy {'|'.join(STRATEGIES)}, or - to clear it.")
     value = None if context_strategy == "-" else check_strategy(context_strategy, place="--context-strategy")

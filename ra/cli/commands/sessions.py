@@ -78,7 +78,7 @@ def export_session(
         with to.open("w", encoding="utf-8") as file:
             file.writelines(text)
     except OSError as error:
-        raise UserError(f"{to} cannot be written: {error.strerror}.") from error
+        raise UserError(f"{to} cannot be written: {error.strerror}; name another file.") from error
     call.streams.err(f"Written to {to}.\n")
 
 
@@ -112,7 +112,7 @@ def import_sessions(
                 call.streams.out(f"{session}\t{transcript.name}\n")
                 imported += 1
     if not imported:
-        raise UserError("Nothing could be imported.")
+        raise UserError("Nothing could be imported; what stands above says why.")
 
 
 @app.command()

@@ -76,7 +76,7 @@ async def context(repl: "Repl", argument: str) -> None:
         raise UsageError(f"/context takes all or diff, not {one_line(argument, 40)!r}.")
     if argument == "diff":
         if repl.status.calls < 2:
-            raise UsageError("A difference needs two model calls; this session has fewer.")
+            raise UsageError("A difference needs two model calls; this session has fewer. Ask something more first.")
         repl.show(await asyncio.to_thread(_difference, reading(repl)))
         return
     told, spent = await _told(repl)

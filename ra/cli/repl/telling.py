@@ -151,9 +151,9 @@ class Telling:
     def _end(self, end: RunEnded) -> None:
         self.busy, self._running = "", {}
         if end.outcome == "empty":
-            self.note("the model gave an empty answer", "yellow")
+            self.note("the model gave an empty answer; ask again, or choose another with /model", "yellow")
         elif end.outcome == "refused":
-            self.note("the model refused to answer", "yellow")
+            self.note("the model refused to answer; put it another way, or choose another with /model", "yellow")
         elif end.outcome == "interrupted":
             self.note("stopped; what was said is kept", "yellow")
         elif end.error:

@@ -91,7 +91,9 @@ class HttpTransport:
             return h11.Request(method="POST", target=target, headers=list(merged.items()))
         except (h11.LocalProtocolError, UnicodeEncodeError) as error:
             # The value may be the key, so it is not shown.
-            raise UserError("The API key or a header holds characters that HTTP does not allow.") from error
+            raise UserError(
+                "The API key or a header holds characters that HTTP does not allow; copy it anew."
+            ) from error
 
     async def _ask(self, head: h11.Request, payload: bytes) -> tuple[Connection, h11.Response]:
         """The head of the answer, over a kept connection or, when the server has dropped that, over a new one."""
