@@ -21,7 +21,7 @@ from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.core.errors import ConfigError, UsageError, UserError
 from ra.core.events import ToolEnded, ToolStarted, Warned
-from ra.core.facts import Noticed, Spent
+from ra.core.facts import Entry, Noticed, Spent
 from ra.core.messages import ToolCall, say
 from ra.core.model import Section
 from ra.core.ports import Provider, Timeline
@@ -37,7 +37,7 @@ from ra.resolvers.resolver import AskOutside, Resolver
 from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.store import Learned, Store
 from ra.tools.environment import clean
-from ra.tools.kit import RunAgent
+from ra.tools.kit import Fetch, Recall, RunAgent
 from ra.tools.permissions import rules_from
 from ra.tools.rules import Rule, parse_rule
 from ra.tools.tool import Output, Tool, text_output
@@ -222,32 +222,19 @@ def in_memory(timeline: Timeline) -> Timeline:
 
 
 def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent | None) -> Toolbox:
-    agent, options = app.config.agent, app.options
-
     async def recall(what: str) -> str:
         from ra.context.recall import recall as read_back  # only when the model asks
 
         return read_back(what, journal.timeline)
 
-    made = Toolbox(
-        root=str(app.resolved.root),
-        cwd=str(app.resolved.cwd),
-        home=app.env.get("HOME", ""),
-        env=app.env,
-        rules=rules(app.resolved, options),
-        writes=options.write,
-        sandbox=options.sandbox,
-        hidden=(str(app.resolved.data_dir),),
-        instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *agent.context.patterns))),
-        runs=tuple(dict.fromkeys(path for item in app.resolved.items for path in item.real_files)),
-        tool_timeout_s=agent.tool_timeout,
-        settings=agent.tools,
+    made = tools_here(
+        app.resolved,
+        app.options,
+        app.env,
         recall=recall,
         entries=lambda: tuple(engine.view.entries.values()),
         agent=sub_agent,
         fetch=fetch,
-        custom=custom_tools(app.resolved, app.env),
-        remember=lambda rule: allowed(app.resolved).add(app.resolved.root, str(rule)),
         mcp=app.mcp if app.has_tools else None,
     )
     for rule in made.rules:
@@ -257,6 +244,42 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
                 f"tools: {', '.join(sorted(made.known))}."
             )
     return made
+
+
+def tools_here(
+    resolved: Resolved,
+    options: Options,
+    env: Mapping[str, str],
+    *,
+    recall: Recall,
+    entries: Callable[[], Sequence[Entry]],
+    agent: RunAgent | None,
+    fetch: Fetch,
+    mcp: "Servers | None" = None,
+) -> Toolbox:
+    """The tools of this project as its configuration and the flags have it; who only explains runs none of them."""
+    settings = resolved.config.agent
+    return Toolbox(
+        root=str(resolved.root),
+        cwd=str(resolved.cwd),
+        home=env.get("HOME", ""),
+        env=env,
+        rules=rules(resolved, options),
+        writes=options.write,
+        sandbox=options.sandbox,
+        hidden=(str(resolved.data_dir),),
+        instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *settings.context.patterns))),
+        runs=tuple(dict.fromkeys(path for item in resolved.items for path in item.real_files)),
+        tool_timeout_s=settings.tool_timeout,
+        settings=settings.tools,
+        recall=recall,
+        entries=entries,
+        agent=agent,
+        fetch=fetch,
+        custom=custom_tools(resolved, env),
+        remember=lambda rule: allowed(resolved).add(resolved.root, str(rule)),
+        mcp=mcp,
+    )
 
 
 def connected(app: "App", retries: Retries | None) -> Provider:
