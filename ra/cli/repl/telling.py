@@ -13,6 +13,7 @@ from ra.cli.repl.changes import change
 from ra.cli.repl.terminal import Fragments
 from ra.cli.repl.wrap import last_rows
 from ra.cli.safe import one_line, visible
+from ra.cli.spinner import FRAMES
 from ra.core.events import (
     Compacted,
     Event,
@@ -29,7 +30,6 @@ from ra.core.events import (
 )
 from ra.core.messages import ToolCall
 
-FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PIECE = 10  # lines that are rendered at once
 THOUGHT_ROWS = 3
 PATIENCE_S = 1.0  # a shorter wait needs no clock
