@@ -1,4 +1,4 @@
-"""A strategy of the user's own: a Python file with `async def on_context_build(ctx)`."""
+"""How does a strategy of the user's own get its say? A Python file with `async def on_context_build(ctx)`."""
 
 from ra import plugins
 from ra.agent.compose import Strategy

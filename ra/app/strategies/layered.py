@@ -1,4 +1,4 @@
-"""`layered`: the conversation is replayed, and layers with budgets say where the agent is and what it is asked."""
+"""What is `layered` wired to? A replayed conversation, and layers that say where the agent is and what it is asked."""
 
 import platform
 from datetime import date

@@ -1,4 +1,4 @@
-"""`planner`: a small model says what each turn needs; when it does not, the turn is layered."""
+"""What is `planner` wired to? A small model that says what each turn needs, and the memory of the project."""
 
 from functools import partial
 

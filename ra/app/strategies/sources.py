@@ -1,4 +1,4 @@
-"""`agent.context.sources`: the prompt is composed from them alone."""
+"""Where do the sources of `agent.context.sources` come from? Files, commands, texts, functions and the timeline."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial

@@ -1,4 +1,4 @@
-"""`ra serve` (and `agentx daemon`): agents for programs, over HTTP."""
+"""`ra serve` (and `agentx daemon`): how do programs talk to agents? Over HTTP."""
 
 from functools import partial
 from typing import Annotated, Literal
