@@ -18,7 +18,7 @@ from ra.agent.loop import Loop
 from ra.agent.prepare import Prepared
 from ra.agent.session import Session
 from ra.agent.turn import Turn
-from ra.app import parts
+from ra.app import parts, tooling
 from ra.app.parts import Options, open_prices, open_store
 from ra.app.wiring import Wiring, choose_strategy, log_to
 from ra.config.load import Resolved
@@ -68,7 +68,7 @@ class App:
         self.limits = Limits(agent.max_iterations, agent.max_token_budget, agent.max_cost, agent.max_duration)
         self.discovered = parts.discovered(resolved, warn)
         self.worker = plugins.Worker()
-        self.mcp = parts.mcp_servers(resolved, env, warn)
+        self.mcp = tooling.mcp_servers(resolved, env, warn)
         self.log = log_to(self)
         self.strategy = choose_strategy(self, None)
         parts.check(self)
@@ -98,8 +98,8 @@ class App:
         wiring = Wiring(self, name)
         journal = Journal(timeline, [engine.apply, wiring.segment.apply], in_memory=parts.in_memory)
         journal.record(*folds.repair(timeline.events()))
-        toolbox = parts.toolbox(
-            self, journal, engine, sub_agent=None if nested else lambda task: parts.delegate(self, task, loop)
+        toolbox = tooling.toolbox(
+            self, journal, engine, sub_agent=None if nested else lambda task: tooling.delegate(self, task, loop)
         )
         hooked = Hooked(parts.hooks(self), journal, look=lambda: parts.look(self, engine, turn))
         turn = Turn(

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ra.app import open_prices, open_store
-from ra.app.parts import rules
+from ra.app.tooling import rules
 from ra.cli.output import Streams
 from ra.config import paths
 from ra.config.load import Resolved

@@ -6,7 +6,7 @@ import msgspec
 import typer
 
 from ra.app import Options
-from ra.app.parts import allowed, rules, tools_here
+from ra.app.tooling import allowed, rules, tools_here
 from ra.cli import oneshot, table
 from ra.cli.commands import Call
 from ra.cli.safe import visible

@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from ra.app import App
-from ra.app.parts import rules
+from ra.app.tooling import rules
 from ra.cli import oneshot
 from ra.cli.commands import Call
 from ra.cli.trusting import settle
