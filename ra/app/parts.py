@@ -23,8 +23,7 @@ from ra.core.ports import Provider, Timeline
 from ra.core.value import Value
 from ra.costs.prices import Prices
 from ra.middleware.hooks import Hooks
-from ra.middleware.views import Loop as LoopView
-from ra.middleware.views import Spending
+from ra.middleware.views import LoopView, Spending
 from ra.providers import connect
 from ra.providers.retry import Retries
 from ra.resolvers.resolver import AskOutside, Resolver

@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from ra.resolvers.pages import Page
 from tests.resolvers.prompts import PNG
 
 EXAMPLES = Path(__file__).parents[2] / "resolvers"
-
-
-@pytest.fixture
-def worker() -> Iterator[plugins.Worker]:
-    worker = plugins.Worker()
-    yield worker
-    worker.close()
 
 
 def resolver(source: str, folder: Path, worker: plugins.Worker, timeout_s: float = 10) -> Custom:

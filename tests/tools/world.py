@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ra.tools.paths import Place
@@ -95,6 +95,14 @@ class World:
             abstract=self.base.name,
             canary=CANARY,
         )
+
+    def first_harm(self, box: Box, commands: Mapping[str, str]) -> dict[str, tuple[list[str], str]]:
+        """The first command that does harm in the box, with the harm and what it printed; empty when none does."""
+        for name, command in commands.items():
+            output = self.run(box, self.filled(command))
+            if found := self.harm(output):
+                return {name: (found, output)}
+        return {}
 
     def harm(self, output: str = "") -> list[str]:
         """What a command reached that it must not; empty when all is as it was."""
