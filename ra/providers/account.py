@@ -37,7 +37,7 @@ def account(provider: ProviderName, settings: ProviderSettings, env: Env) -> Acc
     platform = _platform(provider, settings, env)
     key = settings.api_key or (_get(env, *vendor.keys) if platform == "plain" else _platform_key(platform, env))
     token = "" if key else _token(provider, env)
-    given_url = settings.base_url or _base_url(provider, platform, env)
+    given_url = base_url(provider, settings, env, platform)
     if platform == "plain" and not (key or token or given_url):
         raise UserError(
             f"No key for {provider}: set {vendor.key}, or app.providers.{provider}.apiKey in your user configuration."
@@ -102,9 +102,10 @@ def _platform_key(platform: Platform, env: Env) -> str:
     return _get(env, names.get(platform, ""))
 
 
-def _base_url(provider: ProviderName, platform: Platform, env: Env) -> str:
-    if platform == "plain":
-        return _get(env, BY_NAME[provider].url_key)
+def base_url(provider: ProviderName, settings: ProviderSettings, env: Env, platform: Platform = "plain") -> str:
+    """The address that the user gave, if any."""
+    if settings.base_url or platform == "plain":
+        return settings.base_url or _get(env, BY_NAME[provider].url_key)
     names = {
         ("anthropic", "bedrock"): "ANTHROPIC_BEDROCK_BASE_URL",
         ("anthropic", "vertex"): "ANTHROPIC_VERTEX_BASE_URL",

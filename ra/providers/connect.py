@@ -8,7 +8,7 @@ from ra.core.errors import UserError
 from ra.core.model import ModelInfo
 from ra.core.ports import Provider
 from ra.providers import catalog
-from ra.providers.account import Account, Env, account, has_key
+from ra.providers.account import Account, Env, account, base_url, has_key
 from ra.providers.client import WireProvider
 from ra.providers.dialects import dialect
 from ra.providers.retry import Retries
@@ -47,7 +47,7 @@ def choose(
         if vendor.by_key and has_key(vendor.name, known.get(vendor.name, ProviderSettings()), env):
             return vendor.name
     chat = known.get("openai-chat", ProviderSettings())
-    if chat.api_key or chat.base_url or env.get("OPENAI_BASE_URL", "").strip():
+    if chat.api_key or base_url("openai-chat", chat, env):
         return "openai-chat"
     if have_local():
         return "local"
@@ -107,12 +107,15 @@ def model_for(provider: ProviderName, model: str | None, settings: ProviderSetti
     """The model that is asked: the user's, else the provider's default. Raises UserError where only the user knows."""
     if model:
         return model
-    elsewhere = settings.base_url or env.get("OPENAI_BASE_URL", "").strip()
-    if provider == "openai-chat" and elsewhere and "api.openai.com" not in elsewhere:
-        raise UserError(
-            f"Which model shall {elsewhere} run? Name it with --model, or agent.model in your configuration."
-        )
+    if server := own_server(provider, settings, env):
+        raise UserError(f"Which model shall {server} run? Name it with --model, or agent.model in your configuration.")
     return catalog.default_model(provider)
+
+
+def own_server(provider: ProviderName, settings: ProviderSettings, env: Env) -> str:
+    """The address of a compatible server that is not OpenAI's: it has models of its own. Else nothing."""
+    url = base_url(provider, settings, env) if provider == "openai-chat" else ""
+    return "" if "api.openai.com" in url else url
 
 
 def info(provider: ProviderName, model: str) -> ModelInfo:

@@ -9,7 +9,7 @@ from ra.app import App
 from ra.app.strategies.layered import layers
 from ra.app.wiring import Wiring
 from ra.core.ports import Provider
-from ra.providers import catalog
+from ra.providers import catalog, connect
 from ra.providers.retry import Retries
 from ra.providers.vendors import IN_PROCESS
 
@@ -33,8 +33,7 @@ def _model(app: App) -> str:
     """The user's choice, else the provider's cheapest; a server of one's own may know one model only."""
     if named := app.config.session.planner.model:
         return named
-    elsewhere = app.provider_settings.base_url or app.env.get("OPENAI_BASE_URL", "").strip()
-    own = _in_process(app) or (app.provider_name == "openai-chat" and elsewhere)
+    own = _in_process(app) or connect.own_server(app.provider_name, app.provider_settings, app.env)
     return app.model if own else catalog.cheapest_model(app.provider_name)
 
 
