@@ -10,6 +10,6 @@ _HOME = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 if sys.path and os.path.realpath(sys.path[0]) == os.getcwd() != _HOME:
     del sys.path[0]
 
-from ra.cli.main import main  # noqa: E402
+from ra.cli.main import main  # noqa: E402 - after the path is safe, see above
 
 main()

@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -25,7 +25,7 @@ from ra.core.ports import Timeline
 from ra.costs.promptcache import rules_for
 from ra.providers import connect
 from ra.providers.dialects import dialect
-from ra.providers.settings import ProviderName
+from ra.providers.vendors import BY_NAME
 
 
 class Reading:
@@ -41,11 +41,13 @@ class Reading:
         self.timeline = timeline or self._stored(session)
         stored = list(self.timeline.events())
         if at is not None and stored and at > stored[-1].at:
-            raise UserError(f"Session {self.timeline.session} ends at position {stored[-1].at}; {at} is not there yet.")
+            raise UserError(
+                f"Session {self.timeline.session} ends at position {stored[-1].at}, before {at}; name one up to it."
+            )
         self.events = [event for event in stored if at is None or event.at <= at]
         if not self.events:
             where = f" up to position {at}" if at is not None else " in it yet"
-            raise UserError(f"Session {self.timeline.session} has nothing{where}.")
+            raise UserError(f"Session {self.timeline.session} has nothing{where}. `ra sessions list` shows the others.")
         self.configured = next(
             (e.fact for e in reversed(self.events) if isinstance(e.fact, Configured)), Configured("", "", "timeline")
         )
@@ -84,7 +86,7 @@ class Reading:
         answered = self._last_call()
         earlier = answered and self._last_call(before=answered.at)
         if answered is None or earlier is None:
-            raise UserError("A difference needs two model calls; this session has fewer.")
+            raise UserError("A difference needs two model calls; this session has fewer. Ask something more first.")
         one, other = (
             self._folded([event for event in self.events if event.at < call.at]) for call in (earlier, answered)
         )
@@ -93,8 +95,8 @@ class Reading:
 
     def body(self, request: Request) -> dict[str, Any]:
         """The request as the provider's own JSON, byte for byte what is sent."""
-        provider = cast(ProviderName, self.configured.provider)
-        if provider in ("anthropic", "openai", "openai-chat", "google", "local"):
+        provider = self.configured.provider
+        if provider == "local" or provider in BY_NAME:
             speaks = dialect("openai-chat" if provider == "local" else provider)
             return speaks.body(request, connect.info(provider, request.model))
         told: dict[str, Any] = msgspec.to_builtins(request)
@@ -129,7 +131,7 @@ class Reading:
         return preview(self._folded(self.events, decider), price=self.price)
 
     def _folded(self, events: Sequence[TimelineEvent], decider: Economy | None = None) -> Engine:
-        provider, model = cast(ProviderName, self.configured.provider or "scripted"), self.configured.model
+        provider, model = self.configured.provider or "scripted", self.configured.model
         info = connect.info(provider, model)
         learned = self.store.learned(model)
         settings = self.resolved.config.agent.compaction

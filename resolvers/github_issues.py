@@ -5,29 +5,29 @@
         resolvers:
           - {name: issues, path: ./resolvers/github_issues.py}
 
-It asks the `gh` program when there is one (private repositories work, with your login), else the public API.
+It asks the `gh` program when there is one (private repositories work, with your login), else the public
+API, or the one that $GITHUB_API_URL names.
 """
 
 import asyncio
 import json
+import os
 import shutil
 
 name = "issues"
 pattern = r"(?<![\w/])([\w.-]+/[\w.-]+#\d+)\b"
 
-GH = "gh"
-API = "https://api.github.com"
 MAX_COMMENTS = 20
 
 
 async def resolve(ref, ctx):
     repo, _, number = ref.partition("#")
-    if shutil.which(GH):
+    if shutil.which("gh"):
         issue = await _from_program(repo, number, ctx)
         author, comments = issue["author"], issue["comments"]
     else:
-        issue = await _from_api(f"{API}/repos/{repo}/issues/{number}", ref, ctx)
-        comments = await _from_api(f"{API}/repos/{repo}/issues/{number}/comments", ref, ctx)
+        url = f"{os.environ.get('GITHUB_API_URL', 'https://api.github.com')}/repos/{repo}/issues/{number}"
+        issue, comments = await _from_api(url, ref, ctx), await _from_api(f"{url}/comments", ref, ctx)
         author = issue["user"]
     parts = [f"# {issue['title']} ({ref}, {issue['state'].lower()}, by {author['login']})", issue["body"] or ""]
     for comment in comments[-MAX_COMMENTS:]:
@@ -37,7 +37,7 @@ async def resolve(ref, ctx):
 
 async def _from_program(repo, number, ctx):
     process = await asyncio.create_subprocess_exec(
-        *(GH, "issue", "view", number, "--repo", repo, "--json", "title,state,author,body,comments"),
+        *("gh", "issue", "view", number, "--repo", repo, "--json", "title,state,author,body,comments"),
         cwd=ctx.cwd,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,

@@ -24,7 +24,7 @@ def resolve(ref, ctx):
         tables = [row[0] for row in database.execute("select name from sqlite_master where type = 'table'")]
         if table not in tables:  # a name cannot be a parameter, so it must be one that we know
             raise LookupError(f"{file.name} has no table {table}; it has {', '.join(tables)}")
-        row = database.execute(f'select * from "{table}" where id = ?', (key,)).fetchone()  # noqa: S608
+        row = database.execute(f'select * from "{table}" where id = ?', (key,)).fetchone()  # noqa: S608 - see above
         if row is None:
             raise LookupError(f"{table} has no row with id {key}")
         return "\n".join(f"{column}: {row[column]}" for column in row.keys())  # noqa: SIM118 - a Row, not a dict

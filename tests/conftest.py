@@ -1,9 +1,12 @@
-"""What all tests share: how Hypothesis searches, and an environment that no key of the developer's leaks into."""
+"""What all tests share: how Hypothesis searches, an environment without the developer's keys, a worker for plugins."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+
+from ra import plugins
 
 # CI repeats itself, so that a change is judged by what it changed; on a developer's machine every run looks elsewhere.
 settings.register_profile("ci", derandomize=True, deadline=None)
@@ -17,3 +20,11 @@ SECRETS = ("ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "AWS_", "AZURE_", "RA_
 def _no_keys_of_the_developer() -> None:
     for name in [name for name in os.environ if name.startswith(SECRETS)]:
         del os.environ[name]
+
+
+@pytest.fixture
+def worker() -> Iterator[plugins.Worker]:
+    """What runs the code of plugins; its thread ends with the test."""
+    worker = plugins.Worker()
+    yield worker
+    worker.close()

@@ -3,6 +3,8 @@
 ```console run     each `$ command` is run by bash; what stands below it is what it prints, stdout and stderr.
 ```python run      a program; a ```text block right behind it is what it prints.
 ```python file X   is written to the file X of the project, for the blocks that follow (yaml and bash as well).
+```python new X    is written to the file X of a copy of this repository, with which the blocks that follow are run;
+```diff X          is applied to the file X of that copy.
 
 `…` stands for anything. `python -m tests.regenerate` writes what is printed into the pages. The model is a script: it
 answers prompts with what `ANSWERS` says, so that pages show what ra does and not what a model would like to say.
@@ -18,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -74,6 +77,10 @@ ANSWERS: dict[str, list[Step]] = {
     "Review this change": [Step(text="BLOCK: the rate moved from 19 % to 20 % without a test.")],
     "one word": [Step(text="payment")],
     "Summarize what changed": [Step(text="The tax rate is 20 % now.")],
+    "How many words": [
+        Step(calls=(Call("Count", {"text": "to be or not to be"}),)),
+        Step(text="Six."),
+    ],
     "haiku": [Step(text="A cart full of cents / whole numbers, never a float / the total is right")],
 }
 
@@ -89,7 +96,7 @@ class Block(NamedTuple):
 
 
 def blocks(text: str) -> list[Block]:
-    kinds = r"console run|python run|(?:python|yaml|bash) file \S+"
+    kinds = r"console run|python run|(?:python|yaml|bash|json) file \S+|python new \S+|diff \S+"
     found = re.finditer(rf"^```({kinds})\n(.*?)^```\n(?:\n?```text\n(.*?)^```\n)?", text, re.M | re.S)
     return [Block(match.start(), match.end(), match[1], match[2], match[3] or "") for match in found]
 
@@ -105,8 +112,14 @@ def _replayed(text: str, shop: "Shop") -> str:
     made, at = "", 0
     for block in blocks(text):
         made += text[at : block.start]
-        if " file " in block.kind:
-            (shop.project / block.kind.split()[-1]).write_text(block.text)
+        path = block.kind.split()[-1]
+        if " run" not in block.kind:
+            if " file " in block.kind:
+                (shop.project / path).write_text(block.text)
+            elif " new " in block.kind:
+                (shop.tree / path).write_text(block.text)
+            else:
+                (shop.tree / path).write_text(patched((shop.tree / path).read_text(), block.text))
             made += text[block.start : block.end]
         elif block.kind == "python run":
             printed = shop.run([sys.executable, "-c", block.text])
@@ -120,6 +133,15 @@ def _replayed(text: str, shop: "Shop") -> str:
             made += "```\n"
         at = block.end
     return made + text[at:]
+
+
+def patched(text: str, diff: str) -> str:
+    """The text after a diff of one place, which must be there exactly once."""
+    lines = diff.splitlines(keepends=True)
+    before = "".join(line[1:] for line in lines if line[0] in " -")
+    after = "".join(line[1:] for line in lines if line[0] in " +")
+    assert text.count(before) == 1, f"{text.count(before)} places are {before!r}"
+    return text.replace(before, after)
 
 
 def commands(text: str) -> list[tuple[str, str]]:
@@ -173,6 +195,14 @@ class Shop:
             who = ["-c", "user.name=you", "-c", "user.email=you@example.org"]
             for command in (["init", "-q", "-b", "main"], ["add", "."], [*who, "commit", "-q", "-m", "Start"]):
                 subprocess.run(["git", *command], cwd=self.project, env=self.env, check=True)
+
+    @cached_property
+    def tree(self) -> Path:
+        """A copy of the program, which commands run from now on."""
+        made = self.project.parent / "tree"
+        shutil.copytree(ROOT / "ra", made / "ra", ignore=shutil.ignore_patterns("__pycache__"))
+        self.env["PYTHONPATH"] = str(made)
+        return made
 
     def run(self, command: list[str]) -> str:
         """What a person would see: on a terminal without colours."""

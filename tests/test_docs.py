@@ -37,6 +37,19 @@ def test_what_a_page_shows_is_what_is_printed(page: Path) -> None:
     assert pages.replayed(text) == text, "run python -m tests.regenerate"
 
 
+def test_each_kind_of_part_is_added_with_one_new_file_and_at_most_one_line_elsewhere() -> None:
+    page = (pages.ROOT / "docs/architecture.md").read_text()
+    toys = page.partition("## Toy examples\n")[2].partition("\n## ")[0].split("\n### ")[1:]
+    sizes = {}
+    for toy in toys:
+        found = pages.blocks(toy)
+        new = [block for block in found if block.kind.startswith(("python new", "python file"))]
+        elsewhere = [line for block in found if "diff" in block.kind for line in re.findall(r"^\+", block.text, re.M)]
+        sizes[toy.partition("\n")[0]] = (len(new), len(elsewhere))
+    in_ra = ("A tool", "A command", "A provider", "A strategy", "A compaction", "A transcript format")
+    assert sizes == dict.fromkeys(in_ra, (1, 1)) | dict.fromkeys(("A source", "A hook"), (1, 0))
+
+
 @pytest.mark.parametrize("page", LINKED, ids=lambda page: page.name)
 def test_relative_links_lead_somewhere(page: Path) -> None:
     text = re.sub(r"^```.*?^```$|`[^`\n]*`", "", page.read_text(), flags=re.M | re.S)

@@ -8,12 +8,12 @@ import msgspec
 
 from ra.agent.hooked import Hooked
 from ra.agent.journal import Journal
-from ra.agent.run import Emit
 from ra.agent.turn import Turn
 from ra.core.asking import Asker
 from ra.core.errors import Stopped
 from ra.core.events import ToolEnded, ToolStarted
 from ra.core.facts import Fact, Said
+from ra.core.functions import Emit
 from ra.core.messages import Message, ToolCall, ToolResult, result
 from ra.tools.toolbox import Done, Toolbox
 

@@ -13,8 +13,7 @@ import msgspec
 from ra.agent.compose import Composed, Composer
 from ra.agent.ground import Ground
 from ra.agent.loop import Loop
-from ra.agent.run import Emit
-from ra.agent.strategies import Call, guard_sources, rendered_to, sourced
+from ra.agent.user_strategies import guard_sources, rendered_to, sourced
 from ra.context import entries
 from ra.context.items import Projection
 from ra.context.slots import Slots
@@ -24,6 +23,7 @@ from ra.context.timed import TimestampedMessage
 from ra.core.errors import HookFailed, RaError, UsageError
 from ra.core.events import RunEnded, Warned
 from ra.core.facts import Entry, Interrupted, Said, TimelineEvent
+from ra.core.functions import CallPlugin, Emit
 from ra.core.messages import Message, say
 from ra.core.model import Section, Usage
 from ra.core.value import Value
@@ -153,7 +153,7 @@ class Handling:
         compose: Composer,
         task: Callable[[], Task],
         use_model: Callable[[str], None],
-        call: Call | None = None,
+        call: CallPlugin | None = None,
         file: Path | None = None,
     ) -> None:
         self._handler = handler
@@ -199,7 +199,7 @@ class Handling:
         if not self._ended:
             self.record(Said(message), *([Interrupted("user")] if outcome == "interrupted" else []))
             if not error:
-                error = "The handler ended without ctx.agent.run()."
+                error = "The handler ended without ctx.agent.run(); await it to have the message answered."
                 emit(Warned(error))
         emit(self._end(outcome, error))
 

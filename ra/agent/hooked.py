@@ -13,13 +13,13 @@ from ra.core.model import Reply, Request, Section
 from ra.middleware import context
 from ra.middleware.context import Context, Edits, Hook
 from ra.middleware.hooks import Hooks
-from ra.middleware.views import Loop
+from ra.middleware.views import LoopView
 
 
 class Hooked:
     """Fires hooks for the loop. Without hooks for a point nothing is built and nothing is awaited."""
 
-    def __init__(self, hooks: Hooks, journal: Journal, look: Callable[[], Loop]) -> None:
+    def __init__(self, hooks: Hooks, journal: Journal, look: Callable[[], LoopView]) -> None:
         self.hooks = hooks
         self.journal = journal
         self.look = look
@@ -77,7 +77,7 @@ class Hooked:
             return ()
         return await self.hooks.fire("onError", context.RunError(self.look(), error))
 
-    async def _fire(self, hook: Hook, make: Callable[[Loop], Context]) -> Edits:
+    async def _fire(self, hook: Hook, make: Callable[[LoopView], Context]) -> Edits:
         if not self.hooks.wants(hook):
             return Edits()
         ctx = make(self.look())

@@ -8,12 +8,12 @@ from ra.agent.calls import Calls
 from ra.agent.hooked import Hooked
 from ra.agent.journal import Journal
 from ra.agent.limits import Limits
-from ra.agent.run import Emit
 from ra.agent.turn import Turn
 from ra.core import errors
 from ra.core.events import Outcome, Rotated, RunEnded, Warned
 from ra.core.facts import Fact, Failed, Interrupted, Said
 from ra.core.facts import Rotated as RotatedFact
+from ra.core.functions import Emit
 from ra.core.messages import Message
 from ra.core.model import Reply
 

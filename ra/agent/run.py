@@ -4,8 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable
 
 from ra.core.events import Event, RunEnded
-
-Emit = Callable[[Event], None]
+from ra.core.functions import Emit
 
 
 class Run:

@@ -5,10 +5,11 @@ from collections.abc import Awaitable, Callable
 from ra.agent.journal import Journal
 from ra.agent.loop import Loop
 from ra.agent.observe import Observer
-from ra.agent.run import Emit, Run
+from ra.agent.run import Run
 from ra.context.engine import Engine
 from ra.context.strategies.channels import Task
 from ra.core.asking import Asker
+from ra.core.functions import Emit
 from ra.core.messages import Message
 from ra.core.ports import Provider
 from ra.tools.toolbox import Toolbox

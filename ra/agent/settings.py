@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from msgspec import Meta
 
 from ra.context.settings import (
+    STRATEGIES,
     CompactionSettings,
     ContextSettings,
     LayersSettings,
@@ -17,8 +18,6 @@ from ra.core.settings import Settings
 from ra.middleware.settings import MiddlewareSettings
 from ra.providers.settings import ProviderName, TransportName
 from ra.tools.settings import McpServerSettings, PermissionSettings, ToolSettings
-
-STRATEGIES = ("timeline", "layered", "planner")
 
 Count = Annotated[int, Meta(ge=0)]
 Amount = Annotated[float, Meta(ge=0)]
@@ -59,6 +58,9 @@ class SessionSettings(Settings, frozen=True, kw_only=True):
 
 NamedAgent = dict[str, Any]
 """`agents.ID`: any key of agent and session, and `handler`; laid over them and checked by `config`."""
+
+
+NO_AGENTS = "none; add one under agents: in ra.yaml"
 
 
 def check_strategy(name: str, *, place: str = "contextStrategy") -> str:

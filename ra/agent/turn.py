@@ -11,7 +11,6 @@ import msgspec
 
 from ra.agent.hooked import Hooked
 from ra.agent.journal import Journal
-from ra.agent.run import Emit
 from ra.agent.thinking import effort, output_limit
 from ra.context.engine import Assembly, Engine
 from ra.context.sizes import Sizes
@@ -28,14 +27,13 @@ from ra.core.events import (
     Warned,
 )
 from ra.core.facts import Checkpointed, Cut, Fact, Said, Spent
+from ra.core.functions import Emit, Price
 from ra.core.messages import Message, Text
 from ra.core.model import Level, Reply, Request, Usage
 from ra.core.ports import Provider
 
 BREATH_S = 0.003  # a stream that comes faster than it is read must not hold up a face's keyboard for longer
 MAX_REFITS = 3  # each overflow teaches something; a server that keeps refusing is not asked for ever
-
-Price = Callable[[str, Usage], Decimal | None]
 
 
 class Tally(msgspec.Struct, frozen=True):
@@ -180,7 +178,7 @@ class Turn:
         if assembly.tokens is not None:  # it was counted anyway: what the provider counted calibrates
             self.engine.observe_usage(reply.usage)
         if reply.stop == "length":
-            self.emit(Warned(f"The answer was cut at {request.max_output} output tokens."))
+            self.emit(Warned(f"The answer was cut at {request.max_output} output tokens; ask to go on for the rest."))
         return reply
 
     async def _relay(self, delta: TextDelta | ThinkingDelta | CallDelta | Retrying) -> None:

@@ -18,8 +18,9 @@ from ra.agent.loop import Loop
 from ra.agent.prepare import Prepared
 from ra.agent.session import Session
 from ra.agent.turn import Turn
-from ra.app import parts, strategies
+from ra.app import parts, tooling
 from ra.app.parts import Options, open_prices, open_store
+from ra.app.wiring import Wiring, choose_strategy, log_to
 from ra.config.load import Resolved
 from ra.context.tokens import Estimator
 from ra.core.model import Usage
@@ -67,9 +68,9 @@ class App:
         self.limits = Limits(agent.max_iterations, agent.max_token_budget, agent.max_cost, agent.max_duration)
         self.discovered = parts.discovered(resolved, warn)
         self.worker = plugins.Worker()
-        self.mcp = parts.mcp_servers(resolved, env, warn)
-        self.log = strategies.log_to(self)
-        self.strategy = strategies.choose(self, None)
+        self.mcp = tooling.mcp_servers(resolved, env, warn)
+        self.log = log_to(self)
+        self.strategy = choose_strategy(self, None)
         parts.check(self)
 
     async def prepare(
@@ -93,12 +94,12 @@ class App:
         estimator = Estimator(learned.factor or self.info.tokens_per_o200k)
         provider = self.connect()
         engine = parts.engine(self, timeline.session, provider, estimator, learned)
-        name = "timeline" if nested else strategies.choose(self, strategy)
-        wiring = strategies.Wiring(self, name)
+        name = "timeline" if nested else choose_strategy(self, strategy)
+        wiring = Wiring(self, name)
         journal = Journal(timeline, [engine.apply, wiring.segment.apply], in_memory=parts.in_memory)
         journal.record(*folds.repair(timeline.events()))
-        toolbox = parts.toolbox(
-            self, journal, engine, sub_agent=None if nested else lambda task: parts.delegate(self, task, loop)
+        toolbox = tooling.toolbox(
+            self, journal, engine, sub_agent=None if nested else lambda task: tooling.delegate(self, task, loop)
         )
         hooked = Hooked(parts.hooks(self), journal, look=lambda: parts.look(self, engine, turn))
         turn = Turn(

@@ -1,52 +1,39 @@
 """What is a session made of, and from which settings? The parts that `App` puts together."""
 
-import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from ra import plugins
 from ra.agent import prompt
-from ra.agent.journal import Journal
 from ra.agent.limits import need_price
-from ra.agent.loop import Loop
 from ra.agent.prepare import Prepared, prepare
 from ra.agent.turn import Turn, whole
-from ra.config.allowed import Allowed
 from ra.config.load import Resolved
 from ra.context import discovery, window
 from ra.context.engine import Engine
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.core.errors import ConfigError, UsageError, UserError
-from ra.core.events import ToolEnded, ToolStarted, Warned
-from ra.core.facts import Noticed, Spent
-from ra.core.messages import ToolCall, say
+from ra.core.facts import Noticed
+from ra.core.messages import ToolCall
 from ra.core.model import Section
 from ra.core.ports import Provider, Timeline
-from ra.core.settings import INSTRUCTION_FILES
 from ra.core.value import Value
 from ra.costs.prices import Prices
 from ra.middleware.hooks import Hooks
-from ra.middleware.views import Loop as LoopView
-from ra.middleware.views import Spending
+from ra.middleware.views import LoopView, Spending
 from ra.providers import connect
 from ra.providers.retry import Retries
 from ra.resolvers.resolver import AskOutside, Resolver
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.store import Learned, Store
-from ra.tools.builtin.agent import RunAgent
 from ra.tools.environment import clean
-from ra.tools.permissions import rules_from
-from ra.tools.rules import Rule, parse_rule
-from ra.tools.tool import Output, Tool, text_output
-from ra.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
     from ra.app import App
     from ra.costs.economy import Economy
-    from ra.tools.mcp.servers import Servers
 
 
 class Options(Value, frozen=True):
@@ -73,21 +60,6 @@ def open_prices(resolved: Resolved) -> Prices:
     return Prices(resolved.config.app.prices, resolved.data_dir / "prices.json")
 
 
-def allowed(resolved: Resolved) -> Allowed:
-    """What the user allowed for good when asked."""
-    return Allowed(resolved.data_dir / "allowed.json")
-
-
-def rules(resolved: Resolved, options: Options) -> tuple[Rule, ...]:
-    """Flags, the configuration, and what was allowed when asked; deny is stronger than ask, and ask than allow."""
-    kept = allowed(resolved).rules(resolved.root)
-    return (
-        *(parse_rule(text, "deny") for text in options.deny),
-        *(parse_rule(text, "allow") for text in (*options.allow, *kept)),
-        *rules_from(resolved.config.agent.permissions.rules),
-    )
-
-
 def resolvers(app: "App") -> Sequence[Resolver]:
     """The built-in ones that are on, the user's own, and one for what MCP servers hold."""
     from ra.resolvers.custom import Custom
@@ -108,33 +80,6 @@ def resolvers(app: "App") -> Sequence[Resolver]:
         elif one.name not in chosen:
             raise ConfigError(f"agent.context.resolvers: {one.name!r} needs a path; built in are file and url.")
     return tuple(chosen.values())
-
-
-def mcp_servers(resolved: Resolved, env: Mapping[str, str], warn: Callable[[str], None]) -> "Servers | None":
-    if not any(server.enabled for server in resolved.config.agent.mcp_servers):
-        return None
-    from ra.app.mcp import servers  # threads and more, for nobody else
-
-    return servers(resolved, env, warn)
-
-
-def custom_tools(resolved: Resolved, env: Mapping[str, str]) -> list[Tool]:
-    """`agent.tools.custom`: functions of Python files, and scripts."""
-    paths = resolved.config.agent.tools.get("custom", ())
-    if not paths:
-        return []
-    from ra.tools.custom import function_tool, script_tool
-
-    made: list[Tool] = []
-    for path in paths:
-        if path.endswith(".py"):
-            module = plugins.load(path, base=resolved.root)
-            public = [item for name, item in vars(module).items() if not name.startswith("_")]
-            made += [function_tool(item) for item in public if getattr(item, "__module__", "") == module.__name__]
-        else:
-            timeout_s = resolved.config.agent.tool_timeout
-            made.append(script_tool(path, cwd=str(resolved.root), env=env, timeout_s=timeout_s))
-    return made
 
 
 def discovered(resolved: Resolved, warn: Callable[[str], None]) -> tuple[Section, ...]:
@@ -221,41 +166,6 @@ def in_memory(timeline: Timeline) -> Timeline:
     return MemoryTimeline(timeline.session, events=timeline.events(), texts=timeline.kept)
 
 
-def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent | None) -> Toolbox:
-    agent, options = app.config.agent, app.options
-
-    async def recall(what: str) -> str:
-        from ra.context.recall import recall as read_back  # only when the model asks
-
-        return read_back(what, journal.timeline)
-
-    made = Toolbox(
-        root=str(app.resolved.root),
-        cwd=str(app.resolved.cwd),
-        home=app.env.get("HOME", ""),
-        env=app.env,
-        rules=rules(app.resolved, options),
-        writes=options.write,
-        sandbox=options.sandbox,
-        hidden=(str(app.resolved.data_dir),),
-        instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *agent.context.patterns))),
-        runs=tuple(dict.fromkeys(path for item in app.resolved.items for path in item.real_files)),
-        tool_timeout_s=agent.tool_timeout,
-        settings=agent.tools,
-        recall=recall,
-        entries=lambda: tuple(engine.view.entries.values()),
-        agent=sub_agent,
-        fetch=fetch,
-        custom=custom_tools(app.resolved, app.env),
-        remember=lambda rule: allowed(app.resolved).add(app.resolved.root, str(rule)),
-        mcp=app.mcp if app.has_tools else None,
-    )
-    for rule in made.rules:
-        if rule.tool not in made.known and "*" not in rule.tool and not rule.tool.startswith("mcp__"):
-            app.warn(f"The {rule.action} rule {rule} has no effect: there is no tool {rule.tool!r}.")
-    return made
-
-
 def connected(app: "App", retries: Retries | None) -> Provider:
     return connect.connect(
         app.provider_name,
@@ -317,30 +227,3 @@ def remember(app: "App", estimator: Estimator, before: Learned) -> None:
     old = before.factor or app.info.tokens_per_o200k
     if abs(estimator.factor - old) > 0.01 * old:
         app.store.learn(app.model, factor=estimator.factor)
-
-
-async def fetch(url: str) -> str:
-    """A page as text, for WebFetch, under the same guard as `url:`."""
-    from ra.resolvers.fetch import fetch as get  # ssl and h11, when the model asks
-
-    page = await get(url)
-    text = await asyncio.to_thread(lambda: page.text)  # turning a long page into Markdown takes a second
-    return text if page.status < 400 else f"The server answered {page.status}.\n{text}"
-
-
-async def delegate(app: "App", task: str, parent: Loop) -> Output:
-    """Run a sub-agent in a window of its own. Its answer comes back, and what it cost, as facts of the parent."""
-    session = app.session(MemoryTimeline(), nested=True)
-    run = session.start(say("user", task), ask=parent.calls.ask)
-    try:
-        async for event in run:
-            if isinstance(event, ToolStarted | ToolEnded | Warned):
-                parent.turn.emit(event)
-    finally:
-        await session.close()
-    assert run.ended is not None, "a run ends with RunEnded"
-    ended = run.ended
-    spent = Spent(ended.model, ended.usage, ended.dollars, purpose="agent", seconds=round(ended.seconds, 3))
-    if ended.outcome == "answered":
-        return text_output(ended.answer, facts=(spent,))
-    return text_output(f"The sub-agent gave no answer: {ended.error or ended.outcome}.", is_error=True, facts=(spent,))

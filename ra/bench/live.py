@@ -7,7 +7,8 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from ra.agent.settings import STRATEGIES, check_strategy
+from ra.agent.settings import check_strategy
+from ra.context.settings import STRATEGIES
 from ra.core.errors import UserError
 from ra.core.model import Usage
 from ra.core.value import Value

@@ -10,7 +10,7 @@ from ra.bench.live import Answer, Order, Plan
 from ra.context.strategies.channels import task
 from ra.core.events import RunEnded
 from ra.core.messages import say
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 
 ENDS = {"empty": "The model gave an empty answer.", "refused": "The model refused to answer."}
 

@@ -12,15 +12,15 @@ from urllib.parse import urlsplit
 import msgspec
 
 from ra.app import open_prices, open_store
-from ra.app.parts import rules
+from ra.app.tooling import rules
 from ra.cli.output import Streams
 from ra.config import paths
 from ra.config.load import Resolved
 from ra.core.errors import RaError, UserError
 from ra.core.value import Value
 from ra.providers import account, connect, local, local_weights
-from ra.providers.errors import KEY_VARIABLES
 from ra.providers.settings import ProviderName, ProviderSettings
+from ra.providers.vendors import IN_PROCESS, VENDORS
 from ra.tools.mcp.listing import Shelf, problem
 from ra.tools.paths import Place
 from ra.tools.sandbox.find import find_sandbox
@@ -60,17 +60,17 @@ def trust(resolved: Resolved) -> Iterator[Check]:
 
 def keys(resolved: Resolved, env: Env) -> Iterator[Check]:
     """No key is shown, and none is tried: that would cost."""
-    names: tuple[ProviderName, ...] = ("anthropic", "openai", "google")
     found: list[str] = []
-    for name in names:
+    for vendor in VENDORS:
+        name = vendor.name
         settings = resolved.config.app.providers.get(name, ProviderSettings())
-        if not account.has_key(name, settings, env):
+        if not vendor.by_key or not account.has_key(name, settings, env):
             continue
         try:
             account.account(name, settings, env)
             found.append(name)
         except UserError as error:
-            yield Check("keys", "problem", str(error), f"set {KEY_VARIABLES[name]} anew")
+            yield Check("keys", "problem", str(error), f"set {vendor.key} anew")
     if found:
         yield Check("keys", "ok", f"for {', '.join(found)}")
     else:
@@ -91,7 +91,7 @@ def model(resolved: Resolved, env: Env) -> Iterator[Check]:
         yield Check("model", "problem", lines[0], fix, tuple(line.strip() for line in lines[1:]))
         return
     window = f"window {info.window:,}" if info.window else "window unknown until the first overflow"
-    priced = open_prices(resolved).row(chosen, name) is not None or name in ("local", "scripted")
+    priced = open_prices(resolved).row(chosen, name) is not None or name in IN_PROCESS
     yield Check("model", "ok", f"{name} {chosen}, {window}{'' if priced else ', price unknown'}")
     if not priced:
         yield Check(
@@ -102,7 +102,7 @@ def model(resolved: Resolved, env: Env) -> Iterator[Check]:
 
 def _own_server(name: ProviderName, settings: ProviderSettings, env: Env) -> Iterator[Check]:
     """A server on this machine may be asked whether it listens; it costs nothing."""
-    if name in ("local", "scripted"):
+    if name in IN_PROCESS:
         return
     url = urlsplit(account.account(name, settings, env).base_url)
     if url.hostname not in ("127.0.0.1", "localhost", "::1"):

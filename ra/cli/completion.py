@@ -8,6 +8,7 @@ import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 
@@ -15,7 +16,10 @@ from ra.cli import flags
 from ra.cli.output import Streams
 from ra.cli.safe import one_line
 from ra.config import paths
+from ra.context.settings import COMPACTIONS, STRATEGIES
 from ra.core.errors import RaError, UsageError, UserError
+from ra.core.model import Level
+from ra.providers.vendors import BY_NAME, IN_PROCESS
 
 Word = tuple[str, str]
 """A word and what it means."""
@@ -67,10 +71,10 @@ complete -c agentx -f -a '(__ra_complete)'
 }
 
 _VALUES: dict[str, tuple[str, ...]] = {
-    "--provider": ("anthropic", "openai", "openai-chat", "google", "local", "scripted"),
-    "--thinking": ("off", "low", "medium", "high", "adaptive"),
-    "--context-strategy": ("timeline", "layered", "planner"),
-    "--compaction": ("truncate", "summarize", "digest", "auto"),
+    "--provider": (*BY_NAME, *IN_PROCESS),
+    "--thinking": get_args(Level),
+    "--context-strategy": STRATEGIES,
+    "--compaction": COMPACTIONS,
     "--install-completion": SHELLS,
     "--show-completion": SHELLS,
 }
@@ -132,7 +136,9 @@ def _write(file: Path, text: str) -> Path:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
     except OSError as error:
-        raise UserError(f"{file} cannot be written: {error.strerror}.") from error
+        raise UserError(
+            f"{file} cannot be written: {error.strerror}. --show-completion SHELL prints the script."
+        ) from error
     return file
 
 

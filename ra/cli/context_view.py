@@ -97,5 +97,5 @@ def show_context(app: App, prepared: Prepared, streams: Streams) -> int:
     for reference in prepared.references:
         streams.out(f"{one_line(reference, 400)}\n")
     if not app.discovered and not prepared.references:
-        streams.err("No context files were found, and the prompt refers to nothing.\n")
+        streams.err("No instruction files were found, and the prompt refers to nothing.\n")
     return 0

@@ -5,9 +5,12 @@ import difflib
 import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, NoReturn, get_args
 
+from ra.context.settings import COMPACTIONS, STRATEGIES
 from ra.core.errors import UsageError
+from ra.core.model import Level
+from ra.providers.vendors import BY_NAME, IN_PROCESS
 
 COMMANDS = {
     "agent": "named agents: list, show, capability",
@@ -73,15 +76,19 @@ def parser(program: str = "ra") -> argparse.ArgumentParser:
 
 
 def _add_model(group: Any) -> None:
-    group.add_argument("--provider", help="anthropic, openai, openai-chat, google, local or scripted")
+    group.add_argument("--provider", help=_choices(*BY_NAME, *IN_PROCESS))
     group.add_argument("-m", "--model", help="the model's name, or a .gguf file")
     group.add_argument("--agent", metavar="ID", help="a named agent of the configuration")
     group.add_argument("--agent-file", metavar="FILE", help="a Python file with `async def handler(ctx, wake)`")
     group.add_argument("--system-prompt", metavar="TEXT", help="instead of ours")
-    group.add_argument("--thinking", metavar="LEVEL", help="off, low, medium, high or adaptive")
+    group.add_argument("--thinking", metavar="LEVEL", help=_choices(*get_args(Level)))
     group.add_argument("--thinking-budget-cap", metavar="N", help="at most so many tokens of thinking")
-    group.add_argument("--context-strategy", metavar="NAME", help="timeline, layered, planner or a Python file")
-    group.add_argument("--compaction", metavar="NAME", help="truncate, summarize, digest or auto")
+    group.add_argument("--context-strategy", metavar="NAME", help=_choices(*STRATEGIES, "a Python file"))
+    group.add_argument("--compaction", metavar="NAME", help=_choices(*COMPACTIONS))
+
+
+def _choices(*names: str) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
 def _add_limits(group: Any) -> None:

@@ -127,9 +127,11 @@ class TextFace:
         elif end.answer and end.outcome in {"answered", "refused", "limit", "interrupted"}:
             self.streams.out(end.answer if end.answer.endswith("\n") else end.answer + "\n")
         if end.outcome == "empty":
-            self.streams.err("ra: the model gave an empty answer.\n")
+            self.streams.err("ra: the model gave an empty answer; ask again, or another model with --model.\n")
         elif end.outcome == "refused":
-            self.streams.err("ra: the model refused to answer.\n")
+            self.streams.err(
+                "ra: the model refused to answer; put it another way, or ask another model with --model.\n"
+            )
         elif end.error:
             self.streams.err(f"ra: {visible(end.error)}\n")
 

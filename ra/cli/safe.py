@@ -2,6 +2,8 @@
 
 import re
 
+from ra.core.text import one_line as shortened
+
 # C0 (but \t and \n), DEL, C1; bidirectional overrides; fillers, tags and the variation selectors that are used to hide
 # text. Joiners and the two selectors of emoji stay: without them words and pictures fall apart.
 _UNSAFE = re.compile(
@@ -18,8 +20,7 @@ def visible(text: str) -> str:
 
 def one_line(text: str, width: int = 120) -> str:
     """The text as one visible line of at most `width` characters."""
-    line = visible(" ".join(text.split()))
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return visible(shortened(text, width))
 
 
 def _shown(match: re.Match[str]) -> str:

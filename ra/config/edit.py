@@ -62,7 +62,7 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}.") from error
+        raise ConfigError(f"{path}: cannot be read: {error}. Mend it first.") from error
 
 
 def _write(path: Path, text: str) -> None:
@@ -72,4 +72,6 @@ def _write(path: Path, text: str) -> None:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
         private.replace(target, text.encode(), mode=mode)
     except OSError as error:
-        raise ConfigError(f"{path} cannot be written: {error.strerror}.") from error
+        raise ConfigError(
+            f"{path} cannot be written: {error.strerror}. Make it writable, or change it yourself."
+        ) from error

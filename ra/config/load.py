@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ra.agent.settings import AgentSettings, SessionSettings, check_strategy
+from ra.agent.settings import NO_AGENTS, AgentSettings, SessionSettings, check_strategy
 from ra.config import guards, paths, schema, trust, yamlfile
 from ra.config.settings import Config
 from ra.config.yamlfile import Layer, Origin, Path_
@@ -231,8 +231,7 @@ def _lay_agent(data: dict[str, Any], origins: dict[Path_, Origin], name: str) ->
     """Lay a named agent's keys over `agent` and `session`; what a flag said stays."""
     agents = data.get("agents", {})
     if name not in agents:
-        near = ", ".join(sorted(agents)) or "none; add one under agents: in ra.yaml"
-        raise UsageError(f"No agent is named {name!r}. Known agents: {near}.")
+        raise UsageError(f"No agent is named {name!r}. Known agents: {', '.join(sorted(agents)) or NO_AGENTS}.")
     session_keys = schema.fields(SessionSettings)
     for key, value in agents[name].items():
         if key in {"handler", "description"}:

@@ -19,7 +19,9 @@ def read(path: Path, kind: Any, *, again: str) -> Any:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+        raise UserError(
+            f"{path} cannot be read: {error.strerror}. Make it yours (chmod 600), or delete it and {again}."
+        ) from error
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o022:

@@ -9,6 +9,7 @@ from ra.config import schema
 from ra.config.settings import Config
 from ra.config.show import scalar
 from ra.config.yamlfile import Path_
+from ra.context.settings import COMPACTIONS, STRATEGIES
 from ra.core.settings import Settings
 
 EXPLAINED: dict[str, str] = {
@@ -28,7 +29,7 @@ EXPLAINED: dict[str, str] = {
     "agent.compaction": "what happens when the window fills",
     "agent.compaction.enabled": "false: only an overflow is mended",
     "agent.compaction.threshold": "share of the window at which it happens",
-    "agent.compaction.strategy": "truncate, summarize, digest, auto (by price)",
+    "agent.compaction.strategy": f"{', '.join(COMPACTIONS)}; auto goes by price",
     "agent.compaction.model": "who summarizes; null: the agent's model",
     "agent.compaction.prompt": "a summary prompt of your own; its answer is used as it is",
     "agent.compaction.contextWindow": "tokens; null: learned from errors, else the catalog",
@@ -50,7 +51,7 @@ EXPLAINED: dict[str, str] = {
     "session.staleMinutes": "1 to 1440; null: 45 under layered, off under timeline",
     "session.maxTurnsPerSession": "2 to 200; null: 15 under layered, off under timeline",
     "session.tierTwoThresholdTokens": "50000 to 200000; null: 180000 under layered, off under timeline",
-    "session.contextStrategy": "timeline, layered, planner or a Python file; null: timeline here, layered for tasks",
+    "session.contextStrategy": f"{', '.join(STRATEGIES)} or a Python file; null: timeline here, layered for tasks",
     "session.layers": "token budgets of the layered strategy",
     "session.layers.total": "of all layers together",
     "session.layers.channel": "terminal, pipe or API, and its rules",

@@ -50,7 +50,7 @@ def _tidy_struct(data: dict[str, Any], kind: type[Settings], place: Place, path:
             raise ConfigError(f"{place((*path, key))}: unknown key {'.'.join((*path, key))}; {hint(key, known)}.")
         if name in clean:
             raise ConfigError(
-                f"{place((*path, key))}: {'.'.join((*path, name))} is set twice, as {snake(name)} and {name}."
+                f"{place((*path, key))}: {'.'.join((*path, name))} is set twice, as {snake(name)} and {name}; keep one."
             )
         clean[name] = tidy(value, known[name], place, (*path, key))
     required = [f.encode_name for f in msgspec.structs.fields(kind) if f.required and f.encode_name not in clean]

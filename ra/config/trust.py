@@ -14,8 +14,8 @@ from typing import Any
 
 import msgspec
 
-from ra.agent.settings import STRATEGIES
 from ra.config import private
+from ra.context.settings import STRATEGIES
 from ra.core.settings import camel
 from ra.core.value import Value
 

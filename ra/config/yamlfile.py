@@ -50,7 +50,7 @@ def read(path: Path, env: Mapping[str, str], *, kind: str = "user") -> Layer:
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error
     if len(raw) > MAX_BYTES:
-        raise ConfigError(f"{path}: a configuration file has at most {MAX_BYTES} bytes.")
+        raise ConfigError(f"{path}: a configuration file has at most {MAX_BYTES} bytes; take something out.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -94,7 +94,7 @@ def veiled(text: str, *, name: str) -> tuple[str, list[str]]:
     """
     variables = [match.group() for match in VARIABLE.finditer(text)]
     if len(variables) > MAX_VARIABLES:
-        raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables.")
+        raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables; use fewer.")
     numbers = iter(range(len(variables)))
     return VARIABLE.sub(lambda _: chr(_FIRST_PRIVATE + next(numbers)), text), variables
 
@@ -113,7 +113,7 @@ def _guard_depth(text: str, name: str) -> None:
             depth += 1
             if depth > MAX_DEPTH:
                 line = event.start_mark.line + 1 if event.start_mark else 1
-                raise ConfigError(f"{name}:{line}: nested more than {MAX_DEPTH} levels deep.")
+                raise ConfigError(f"{name}:{line}: nested more than {MAX_DEPTH} levels deep; make it flatter.")
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
 
@@ -137,9 +137,9 @@ class _Reader:
         self.count += 1
         line = node.start_mark.line + 1
         if self.count > MAX_VALUES:
-            raise ConfigError(f"{self.name}:{line}: more than {MAX_VALUES} values; aliases count each time.")
+            raise ConfigError(f"{self.name}:{line}: more than {MAX_VALUES} values; aliases count each time; use fewer.")
         if len(path) > MAX_DEPTH:
-            raise ConfigError(f"{self.name}:{line}: nested more than {MAX_DEPTH} levels deep.")
+            raise ConfigError(f"{self.name}:{line}: nested more than {MAX_DEPTH} levels deep; make it flatter.")
         self.origins[path] = Origin(self.name, line, self.kind)
         if isinstance(node, yaml.MappingNode):
             return dict(self._pairs(node, path))
@@ -171,9 +171,9 @@ class _Reader:
             # YAML reads a bare `off` or `1` as no text; as a key it can only be meant as one.
             key = key_node.value if isinstance(key_node.value, str) else ""
             if not key or key == "<<" or _PRIVATE.search(key):
-                raise ConfigError(f"{self.name}:{line}: a key is a plain word.")
+                raise ConfigError(f"{self.name}:{line}: a key is a plain word, such as agent.")
             if key in seen:
-                raise ConfigError(f"{self.name}:{line}: {'.'.join((*path, key))} is set twice in this file.")
+                raise ConfigError(f"{self.name}:{line}: {'.'.join((*path, key))} is set twice in this file; keep one.")
             seen.add(key)
             yield key, self.value(value_node, (*path, key))
 

@@ -1,6 +1,5 @@
 """What goes to the model next? The stages on one page: fold, measure, compact if it must be, mark, hand over."""
 
-import math
 from collections.abc import Sequence
 
 import msgspec
@@ -11,21 +10,20 @@ from ra.context.compaction.digest import Digest
 from ra.context.compaction.guard import Guard
 from ra.context.compaction.priced import Economy, wanted
 from ra.context.compaction.room import Room, room, too_small
-from ra.context.compaction.summarize import Call, Price, Summarizer
+from ra.context.compaction.summarize import Call, Summarizer
 from ra.context.meter import Meter
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.context.view import View
-from ra.context.window import Window, input_budget, reserve, trigger
+from ra.context.window import SLACK, Window, answer_room, input_budget, trigger
 from ra.core.errors import UserError
 from ra.core.facts import Checkpointed, Configured, Fact, TimelineEvent
-from ra.core.model import Effort, ModelInfo, Request, Usage
+from ra.core.functions import Price
+from ra.core.model import ModelInfo, Request, Usage
 
 THRESHOLD = "threshold"  # the reasons of compactions that nobody asked for: the request was too large for our rule
 OVERFLOW = "overflow"  # or for the provider
 GUESS = 0.75  # of a request that was refused by a server that named no limit
-SLACK = 1.02  # an estimate may miss by so much before the answer no longer fits beside the request
-LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 
 
 class Assembly(msgspec.Struct, frozen=True):
@@ -177,12 +175,7 @@ class Engine:
     def _finish(self, view: View, total: int | None, *, cut: bool) -> Request:
         """The request of a view, with its cache marks, and less room for the answer where the window has no more."""
         request = view.request()
-        limit, output, effort = self.window.limit, request.max_output, request.effort
-        if limit and total and total * SLACK + output > limit:
-            kept = reserve(limit, output)
-            output = min(kept, max(limit - math.ceil(total * SLACK), kept // 2 + 1))
-            if effort.budget > kept // 2:
-                effort = Effort(effort.level, kept // 2) if kept // 2 >= LEAST_THINKING else Effort()
+        output, effort = answer_room(self.window.limit, total, request.max_output, request.effort)
         gap = view.newest_gap() if cut else None
         marks, key = cacheplan.marks(request, cut=cut, gap=gap), self._cache_key
         return msgspec.structs.replace(request, max_output=output, effort=effort, marks=marks, cache_key=key)

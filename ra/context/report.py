@@ -1,19 +1,16 @@
 """What is a request made of, and what will it cost? One function for `ra context`, `--dry-run` and any past request."""
 
 import re
-from collections.abc import Callable
-from decimal import Decimal
 
 from ra.context.cacheplan import Part, parts
 from ra.context.projection import COMPACTED, text_of
 from ra.context.tokens import Estimator
+from ra.core.functions import Price
 from ra.core.messages import Message, Role
 from ra.core.model import Request, Section, Tier, Usage
 from ra.core.value import Value
 
 _RECALLED = re.compile(r'recall\("([#~][^"]+)"\)')
-
-Price = Callable[[str, Usage], Decimal | None]
 
 
 class Row(Value, frozen=True):

@@ -1,11 +1,15 @@
 """What may a user configure about what the model sees? Spec keys agent.compaction, agent.context, session.*."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
 from ra.core.model import Tier
 from ra.core.settings import INSTRUCTION_FILES, Settings
+
+STRATEGIES = ("timeline", "layered", "planner")
+CompactionName = Literal["truncate", "summarize", "digest", "auto"]
+COMPACTIONS: tuple[CompactionName, ...] = get_args(CompactionName)
 
 Positive = Annotated[int, Meta(gt=0)]
 Share = Annotated[float, Meta(gt=0, le=1)]
@@ -14,7 +18,7 @@ Share = Annotated[float, Meta(gt=0, le=1)]
 class CompactionSettings(Settings, frozen=True, kw_only=True):
     enabled: bool = True
     threshold: Share = 0.90
-    strategy: Literal["truncate", "summarize", "digest", "auto"] = "truncate"
+    strategy: CompactionName = "truncate"
     model: str | None = None
     prompt: str | None = None
     context_window: Positive | None = None

@@ -1,13 +1,17 @@
-"""How large is the model's window, and at which size does a request have to shrink?"""
+"""How large is the model's window, at which size does a request have to shrink, and what is left for its answer?"""
 
+import math
 from typing import Literal
 
+from ra.core.model import Effort
 from ra.core.value import Value
 
 RESERVE = 0.10  # of the window, at most, is kept free for the answer
 DROP = 0.15  # how far below the threshold a compaction goes
 LOWEST = 0.50  # of the window: it never aims lower
 RATIO = 5 / 6  # target : trigger where the rule above gives no smaller target; 0.75 : 0.90
+SLACK = 1.02  # an estimate may miss by so much before the answer no longer fits beside the request
+LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 
 
 class Window(Value, frozen=True):
@@ -36,6 +40,17 @@ def reserve(window: int, max_output: int) -> int:
 def input_budget(window: int, max_output: int) -> int:
     """Tokens that a request may have, tool definitions included."""
     return window - reserve(window, max_output)
+
+
+def answer_room(window: int | None, total: int | None, max_output: int, effort: Effort) -> tuple[int, Effort]:
+    """The output that fits beside a request of `total` tokens, and the thinking that fits into that."""
+    if not window or not total or total * SLACK + max_output <= window:
+        return max_output, effort
+    kept = reserve(window, max_output)
+    output = min(kept, max(window - math.ceil(total * SLACK), kept // 2 + 1))
+    if effort.budget > kept // 2:
+        effort = Effort(effort.level, kept // 2) if kept // 2 >= LEAST_THINKING else Effort()
+    return output, effort
 
 
 def trigger(window: int | None, *, threshold: float, max_output: int, max_tokens: int | None = None) -> int | None:

@@ -81,7 +81,7 @@ class Checkpointed(Value, frozen=True):
     `marker` stands in the gap; `summary` stands under the first prompt and replaces the summary before it.
     """
 
-    strategy: Literal["truncate", "summarize", "digest", "ladder"]
+    strategy: str  # the compaction's name, or "ladder" for what fitted a request that had to fit
     reason: str
     hidden: tuple[tuple[int, int], ...] = ()
     clips: tuple[Clip, ...] = ()

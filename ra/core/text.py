@@ -9,6 +9,8 @@ def clean(text: str) -> str:
 def one_line(text: str, most: int) -> str:
     """Text as one line of at most `most` characters."""
     words = " ".join(text[: 4 * most].split())  # the text may be a megabyte, and the line is short
+    if len(words) <= most and len(text) > 4 * most:  # mostly blanks
+        words = " ".join(text.split())
     return words if len(words) <= most else words[: most - 1].rstrip() + "…"
 
 

@@ -6,9 +6,9 @@ from decimal import Decimal
 from pathlib import Path
 
 from ra.core.model import Usage
-from ra.core.names import stems_of
+from ra.core.model_names import stems_of
 from ra.core.value import Value
-from ra.costs.catalog import Catalog, Rates, dated, load
+from ra.costs.public_prices import Catalog, Rates, dated, load
 from ra.costs.settings import PriceSettings
 
 MILLION = Decimal(1_000_000)

@@ -17,7 +17,7 @@ from ra.core.model import Reply, Request, Section, ToolSpec
 from ra.core.value import JsonObject, Value
 from ra.middleware.views import (
     IncomingResponse,
-    Loop,
+    LoopView,
     Outcome,
     OutgoingRequest,
     Spending,
@@ -63,7 +63,7 @@ class Context:
     may_deny: ClassVar[bool] = False
     writable: ClassVar[dict[str, Any]] = {"loop.messages": list}  # what a script may change, and what it must be
 
-    def __init__(self, loop: Loop) -> None:
+    def __init__(self, loop: LoopView) -> None:
         self.loop = loop
         self.stopped: str | None = None
         self.denied: str | None = None
@@ -146,7 +146,7 @@ class LoopBegin(Context):
 
     writable = {**Context.writable, "message": str | dict}
 
-    def __init__(self, loop: Loop, message: Message) -> None:
+    def __init__(self, loop: LoopView, message: Message) -> None:
         super().__init__(loop)
         self._before = message
         self._message = message
@@ -171,7 +171,7 @@ class ContextBuild(Context):
 
     writable = {**Context.writable, "sections": list[Section]}
 
-    def __init__(self, loop: Loop, sections: Sequence[Section] = ()) -> None:
+    def __init__(self, loop: LoopView, sections: Sequence[Section] = ()) -> None:
         super().__init__(loop)
         self._before = tuple(sections)
         self.sections = list(sections)
@@ -195,7 +195,7 @@ class ModelCall(Context):
         "request.max_output": int,
     }
 
-    def __init__(self, loop: Loop, request: Request) -> None:
+    def __init__(self, loop: LoopView, request: Request) -> None:
         super().__init__(loop)
         self.request = OutgoingRequest(request)
 
@@ -210,7 +210,7 @@ class ModelCall(Context):
 class StreamChunk(Context):
     """onStreamChunk: `chunk` is what just arrived, to read: a TextDelta or ThinkingDelta has `text`."""
 
-    def __init__(self, loop: Loop, chunk: Delta) -> None:
+    def __init__(self, loop: LoopView, chunk: Delta) -> None:
         super().__init__(loop)
         self.chunk = chunk
 
@@ -223,7 +223,7 @@ class ModelResponse(Context):
 
     writable = {**Context.writable, "response.message": dict, "response.text": str}
 
-    def __init__(self, loop: Loop, reply: Reply) -> None:
+    def __init__(self, loop: LoopView, reply: Reply) -> None:
         super().__init__(loop)
         self.response = IncomingResponse(reply)
 
@@ -242,7 +242,7 @@ class ToolStart(Context):
 
     writable = {**Context.writable, "tool_call": dict}
 
-    def __init__(self, loop: Loop, tool_call: ToolCall) -> None:
+    def __init__(self, loop: LoopView, tool_call: ToolCall) -> None:
         super().__init__(loop)
         self._before = tool_call
         self._call = msgspec.structs.replace(tool_call, args=copy.deepcopy(tool_call.args))
@@ -274,7 +274,7 @@ class ToolEnd(Context):
         "result.is_error": bool,
     }
 
-    def __init__(self, loop: Loop, tool_call: ToolCall, result: ToolResult) -> None:
+    def __init__(self, loop: LoopView, tool_call: ToolCall, result: ToolResult) -> None:
         super().__init__(loop)
         self.tool_call = tool_call
         self.result = Outcome(result)
@@ -296,7 +296,7 @@ class ToolEnd(Context):
 class LoopComplete(Context):
     """afterLoopComplete: `response` is the final answer, to read."""
 
-    def __init__(self, loop: Loop, reply: Reply) -> None:
+    def __init__(self, loop: LoopView, reply: Reply) -> None:
         super().__init__(loop)
         self.response = reply
 
@@ -307,7 +307,7 @@ class LoopComplete(Context):
 class CompactionStart(Context):
     """beforeCompaction: why and how the conversation is about to be cut, to read."""
 
-    def __init__(self, loop: Loop, *, strategy: str, reason: str, tokens: int) -> None:
+    def __init__(self, loop: LoopView, *, strategy: str, reason: str, tokens: int) -> None:
         super().__init__(loop)
         self.strategy = strategy
         self.reason = reason
@@ -320,7 +320,7 @@ class CompactionStart(Context):
 class CompactionEnd(Context):
     """afterCompaction: `checkpoint` is what was cut and what stands in for it, to read."""
 
-    def __init__(self, loop: Loop, checkpoint: Checkpointed) -> None:
+    def __init__(self, loop: LoopView, checkpoint: Checkpointed) -> None:
         super().__init__(loop)
         self.checkpoint = checkpoint
 
@@ -331,7 +331,7 @@ class CompactionEnd(Context):
 class RunError(Context):
     """onError: `error` is the exception that ends the run, to read."""
 
-    def __init__(self, loop: Loop, error: BaseException) -> None:
+    def __init__(self, loop: LoopView, error: BaseException) -> None:
         super().__init__(loop)
         self.error = error
 

@@ -6,12 +6,13 @@ and `onError` go on, with a warning.
 
 import os
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FunctionType
 from typing import Any
 
 from ra.core.errors import HookFailed, Stopped, UserError
+from ra.core.functions import CallPlugin
 from ra.core.settings import snake
 from ra.middleware.context import HOOKS, Context, Hook
 from ra.middleware.script import Script, command_for
@@ -23,9 +24,6 @@ LOGGED: tuple[Hook, ...] = ("onStreamChunk", "onError")
 Load = Callable[..., Any]
 """`plugins.load`: (ref, *, base) → the module, or what `path.py:name` names."""
 
-Call = Callable[..., Awaitable[Any]]
-"""`plugins.Worker().call`: (function, ctx, *, timeout_s, file, what) → what it returns; raises HookFailed."""
-
 
 class Hooks:
     """All hooks of a configuration, loaded. Raises UserError for a file that cannot be one."""
@@ -36,7 +34,7 @@ class Hooks:
         *,
         base: Path,
         load: Load,
-        call: Call,
+        call: CallPlugin,
         timeout_s: float = TIMEOUT_S,
         env: Mapping[str, str] | None = None,
     ) -> None:
@@ -104,7 +102,7 @@ class Hooks:
 class _Function:
     """One Python function of a chain."""
 
-    def __init__(self, name: str, file: Path, function: Callable[[Context], Any], call: Call) -> None:
+    def __init__(self, name: str, file: Path, function: Callable[[Context], Any], call: CallPlugin) -> None:
         self.name = name
         self.file = file
         self.function = function

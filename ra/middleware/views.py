@@ -32,7 +32,7 @@ class Spending(Value, frozen=True):
         return cls(usage.input, usage.output, usage.cache_read, usage.cache_write, cost)
 
 
-class Loop:
+class LoopView:
     """The run so far, the same in every hook. `messages` may be changed or assigned; the rest is to read."""
 
     def __init__(

@@ -6,8 +6,8 @@ from urllib.parse import urlsplit
 
 from ra.core.errors import UserError
 from ra.core.value import Value
-from ra.providers.errors import KEY_VARIABLES
 from ra.providers.settings import ProviderName, ProviderSettings
+from ra.providers.vendors import BY_NAME, Vendor
 
 Platform = Literal["plain", "bedrock", "vertex", "foundry", "azure"]
 Env = Mapping[str, str]
@@ -27,52 +27,33 @@ class Account(Value, frozen=True):
 
 def has_key(provider: ProviderName, settings: ProviderSettings, env: Env) -> bool:
     """Whether the user has put anything there that gives access to this provider."""
-    key = settings.api_key or _key(provider, env) or _token(provider, env)
+    key = settings.api_key or _get(env, *BY_NAME[provider].keys) or _token(provider, env)
     return bool(key) or _platform(provider, settings, env) != "plain"
 
 
 def account(provider: ProviderName, settings: ProviderSettings, env: Env) -> Account:
     """The account that configuration and environment describe. Raises UserError when a key is missing or malformed."""
+    vendor = BY_NAME[provider]
     platform = _platform(provider, settings, env)
-    key = settings.api_key or (_key(provider, env) if platform == "plain" else _platform_key(platform, env))
+    key = settings.api_key or (_get(env, *vendor.keys) if platform == "plain" else _platform_key(platform, env))
     token = "" if key else _token(provider, env)
-    given_url = settings.base_url or _base_url(provider, platform, env)
+    given_url = base_url(provider, settings, env, platform)
     if platform == "plain" and not (key or token or given_url):
         raise UserError(
-            f"No key for {provider}: set {KEY_VARIABLES[provider]}, "
-            f"or app.providers.{provider}.apiKey in your user configuration."
+            f"No key for {provider}: set {vendor.key}, or app.providers.{provider}.apiKey in your user configuration."
         )
     return Account(
         provider,
         platform,
-        _tidy(provider, given_url or _HOMES[provider]) if platform == "plain" else given_url,
-        _clean(key, provider),
-        _clean(token, provider),
+        _tidy(vendor, given_url or vendor.home) if platform == "plain" else given_url,
+        _clean(key, vendor),
+        _clean(token, vendor),
         _headers(provider, env) | {name.lower(): value for name, value in settings.headers.items()},
         settings.timeout,
     )
 
 
-_HOMES: dict[str, str] = {
-    "anthropic": "https://api.anthropic.com",
-    "openai": "https://api.openai.com/v1",
-    "openai-chat": "https://api.openai.com/v1",
-    "google": "https://generativelanguage.googleapis.com",
-}
-
-
 _PLAIN = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
-
-
-def _key(provider: ProviderName, env: Env) -> str:
-    match provider:
-        case "anthropic":
-            return _get(env, "ANTHROPIC_API_KEY")
-        case "openai" | "openai-chat":
-            return _get(env, "OPENAI_API_KEY")
-        case "google":  # the order of Google's own client
-            return _get(env, "GOOGLE_API_KEY", "GEMINI_API_KEY")
-    return ""
 
 
 def _token(provider: ProviderName, env: Env) -> str:
@@ -121,28 +102,27 @@ def _platform_key(platform: Platform, env: Env) -> str:
     return _get(env, names.get(platform, ""))
 
 
-def _base_url(provider: ProviderName, platform: Platform, env: Env) -> str:
+def base_url(provider: ProviderName, settings: ProviderSettings, env: Env, platform: Platform = "plain") -> str:
+    """The address that the user gave, if any."""
+    if settings.base_url or platform == "plain":
+        return settings.base_url or _get(env, BY_NAME[provider].url_key)
     names = {
-        ("anthropic", "plain"): "ANTHROPIC_BASE_URL",
         ("anthropic", "bedrock"): "ANTHROPIC_BEDROCK_BASE_URL",
         ("anthropic", "vertex"): "ANTHROPIC_VERTEX_BASE_URL",
         ("anthropic", "foundry"): "ANTHROPIC_FOUNDRY_BASE_URL",
-        ("openai", "plain"): "OPENAI_BASE_URL",
-        ("openai-chat", "plain"): "OPENAI_BASE_URL",
         ("openai", "azure"): "AZURE_OPENAI_ENDPOINT",
         ("openai-chat", "azure"): "AZURE_OPENAI_ENDPOINT",
-        ("google", "plain"): "GOOGLE_GEMINI_BASE_URL",
         ("google", "vertex"): "GOOGLE_VERTEX_BASE_URL",
     }
     return _get(env, names.get((provider, platform), ""))
 
 
-def _tidy(provider: ProviderName, url: str) -> str:
+def _tidy(vendor: Vendor, url: str) -> str:
     """The base URL as the vendor's own client wants it, so that both transports reach the same place."""
     url = url.strip().rstrip("/")
-    if provider in ("openai", "openai-chat"):
-        return url if urlsplit(url).path else url + "/v1"
-    return url.removesuffix("/v1" if provider == "anthropic" else "/v1beta")
+    if vendor.complete:
+        return url if urlsplit(url).path else url + vendor.version
+    return url.removesuffix(vendor.version)
 
 
 def _headers(provider: ProviderName, env: Env) -> dict[str, str]:
@@ -160,13 +140,13 @@ def _headers(provider: ProviderName, env: Env) -> dict[str, str]:
     return made
 
 
-def _clean(key: str, provider: ProviderName) -> str:
+def _clean(key: str, vendor: Vendor) -> str:
     """A key as it may stand in a header. The key itself is never shown."""
     key = key.strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise UserError(
-            f"The key for {provider} holds characters that no key has (blanks, line ends, or other than ASCII); "
-            f"copy it anew into {KEY_VARIABLES[provider]}."
+            f"The key for {vendor.name} holds characters that no key has (blanks, line ends, or other than ASCII); "
+            f"copy it anew into {vendor.key}."
         )
     return key
 

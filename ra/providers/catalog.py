@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from typing import Literal
 
 from ra.core.model import ModelInfo
-from ra.core.names import spellings, stems_of
+from ra.core.model_names import spellings, stems_of
 from ra.core.value import Value
 from ra.providers.settings import ProviderName
+from ra.providers.vendors import BY_NAME
 
 Thinking = Literal["none", "budget", "effort", "adaptive"]
 
@@ -90,14 +91,7 @@ _TABLES: dict[ProviderName, tuple[_Row, ...]] = {
     "openai-chat": _OPEN,
 }
 
-_DEFAULTS = {
-    "anthropic": ("claude-sonnet-4-6", "claude-haiku-5-5"),
-    "openai": ("gpt-6.1-sol", "gpt-6-luna"),
-    "openai-chat": ("gpt-6.1-sol", "gpt-6-luna"),
-    "google": ("gemini-3.8-flash", "gemini-2.5-flash-lite"),
-    "local": ("SmolLM2-135M-Instruct", "SmolLM2-135M-Instruct"),
-    "scripted": ("scripted", "scripted"),
-}
+_IN_PROCESS = {"local": "SmolLM2-135M-Instruct", "scripted": "scripted"}
 
 
 class ModelRow(Value, frozen=True):
@@ -127,12 +121,12 @@ def rows() -> Iterator[ModelRow]:
 
 
 def default_model(provider: ProviderName) -> str:
-    return _DEFAULTS[provider][0]
+    return BY_NAME[provider].model if provider in BY_NAME else _IN_PROCESS[provider]
 
 
 def cheapest_model(provider: ProviderName) -> str:
     """For small side jobs, such as planning."""
-    return _DEFAULTS[provider][1]
+    return (provider in BY_NAME and BY_NAME[provider].small_model) or default_model(provider)
 
 
 def _info(id: str, row: _Row) -> ModelInfo:

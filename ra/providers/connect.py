@@ -8,14 +8,13 @@ from ra.core.errors import UserError
 from ra.core.model import ModelInfo
 from ra.core.ports import Provider
 from ra.providers import catalog
-from ra.providers.account import Account, Env, account, has_key
+from ra.providers.account import Account, Env, account, base_url, has_key
 from ra.providers.client import WireProvider
 from ra.providers.dialects import dialect
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderName, ProviderSettings, TransportName
+from ra.providers.vendors import VENDORS
 from ra.providers.wire import Transport
-
-_ORDER: tuple[ProviderName, ...] = ("anthropic", "openai", "google")
 
 GETTING_STARTED = """\
 No model to talk to: no API key is set, and no local model is installed. Any one of these gets you going:
@@ -44,11 +43,11 @@ def choose(
     if provider is not None:
         return provider
     known = settings or {}
-    for name in _ORDER:
-        if has_key(name, known.get(name, ProviderSettings()), env):
-            return name
+    for vendor in VENDORS:
+        if vendor.by_key and has_key(vendor.name, known.get(vendor.name, ProviderSettings()), env):
+            return vendor.name
     chat = known.get("openai-chat", ProviderSettings())
-    if chat.api_key or chat.base_url or env.get("OPENAI_BASE_URL", "").strip():
+    if chat.api_key or base_url("openai-chat", chat, env):
         return "openai-chat"
     if have_local():
         return "local"
@@ -108,12 +107,15 @@ def model_for(provider: ProviderName, model: str | None, settings: ProviderSetti
     """The model that is asked: the user's, else the provider's default. Raises UserError where only the user knows."""
     if model:
         return model
-    elsewhere = settings.base_url or env.get("OPENAI_BASE_URL", "").strip()
-    if provider == "openai-chat" and elsewhere and "api.openai.com" not in elsewhere:
-        raise UserError(
-            f"Which model shall {elsewhere} run? Name it with --model, or agent.model in your configuration."
-        )
+    if server := own_server(provider, settings, env):
+        raise UserError(f"Which model shall {server} run? Name it with --model, or agent.model in your configuration.")
     return catalog.default_model(provider)
+
+
+def own_server(provider: ProviderName, settings: ProviderSettings, env: Env) -> str:
+    """The address of a compatible server that is not OpenAI's: it has models of its own. Else nothing."""
+    url = base_url(provider, settings, env) if provider == "openai-chat" else ""
+    return "" if "api.openai.com" in url else url
 
 
 def info(provider: ProviderName, model: str) -> ModelInfo:

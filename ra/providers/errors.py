@@ -10,13 +10,7 @@ import msgspec
 from ra.core.errors import AuthFailed, Overflowed, ProviderError, QuotaExceeded, Unavailable
 from ra.core.value import JsonObject
 from ra.providers.overflow import overflow
-
-KEY_VARIABLES = {
-    "anthropic": "ANTHROPIC_API_KEY",
-    "openai": "OPENAI_API_KEY",
-    "openai-chat": "OPENAI_API_KEY",
-    "google": "GEMINI_API_KEY",
-}
+from ra.providers.vendors import BY_NAME
 
 RETRIED = {408, 409, 425, 429}
 
@@ -242,5 +236,5 @@ def _count(value: object) -> int | None:
 
 
 def _key_hint(provider: str) -> str:
-    variable = KEY_VARIABLES.get(provider)
-    return f"Put a valid key into {variable}." if variable else "Put a valid key into the provider's key variable."
+    vendor = BY_NAME.get(provider)
+    return f"Put a valid key into {vendor.key if vendor else 'the variable of the provider'}."

@@ -124,7 +124,7 @@ def _run(gguf: Path, timeout_s: float) -> Running:
         import xllamacpp  # 34 MB of native code, for this provider alone
     except ImportError as error:
         raise UserError(
-            f"The local provider needs the package xllamacpp, which is not installed here: {error}."
+            f"The local provider needs the package xllamacpp, which cannot be loaded ({error}): pip install xllamacpp"
         ) from error
 
     key = secrets.token_hex(16)
@@ -149,7 +149,7 @@ def _run(gguf: Path, timeout_s: float) -> Running:
     try:
         return Running(xllamacpp.Server(params), key, timeout_s)
     except RuntimeError as error:
-        raise UserError(f"llama.cpp cannot load {gguf}: {error}") from error
+        raise UserError(f"llama.cpp cannot load {gguf}: {error}. Is the file whole, and GGUF?") from error
 
 
 def _is_ours(model: str) -> bool:

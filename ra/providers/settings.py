@@ -1,12 +1,17 @@
 """What may a user configure about a provider? Spec key app.providers.NAME; never taken from a project file."""
 
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
 from ra.core.settings import Settings
+from ra.providers.vendors import BY_NAME, IN_PROCESS
 
-ProviderName = Literal["anthropic", "openai", "openai-chat", "google", "local", "scripted"]
+if TYPE_CHECKING:
+    ProviderName = str
+else:  # the rows of a table cannot be told to a type checker; a configuration is checked against them when it is read
+    ProviderName = Literal[(*BY_NAME, *IN_PROCESS)]
+
 TransportName = Literal["auto", "http", "sdk"]
 
 

@@ -1,11 +1,11 @@
 """How does a user add a resolver? With a Python file that has `name`, `pattern` and `resolve(ref, ctx)`."""
 
 import re
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 from ra.core.errors import HookFailed, UserError
+from ra.core.functions import CallPlugin
 from ra.core.messages import Text
 from ra.core.text import clean, shown
 from ra.resolvers.files import MAX_BYTES
@@ -14,20 +14,17 @@ from ra.resolvers.resolver import Place, Resolved
 
 TIMEOUT_S = 30.0
 
-Call = Callable[..., Awaitable[Any]]
-"""`plugins.Worker().call`: runs user code within its time; raises HookFailed with file and line."""
-
 
 class Custom:
     """A resolver from a file. `module` is what `plugins.load` gave for it. Raises UserError."""
 
-    def __init__(self, module: Any, *, call: Call, name: str = "", timeout_s: float = TIMEOUT_S) -> None:
+    def __init__(self, module: Any, *, call: CallPlugin, name: str = "", timeout_s: float = TIMEOUT_S) -> None:
         self.file = Path(module.__file__)
         self.name = name or str(getattr(module, "name", self.file.stem))
         self.pattern = self._pattern(getattr(module, "pattern", None))
         self._resolve = getattr(module, "resolve", None)
         if not callable(self._resolve):
-            raise UserError(f"{self.file} has no function resolve(ref, ctx).")
+            raise UserError(f"{self.file} has no function resolve(ref, ctx); add one.")
         self._call = call
         self._timeout_s = timeout_s
 

@@ -11,7 +11,7 @@ from ra.core.errors import UserError
 from ra.core.messages import Content
 from ra.core.text import shown
 from ra.core.value import Value
-from ra.resolvers import reading
+from ra.resolvers import file_content
 from ra.resolvers.files import Files, blocks
 from ra.resolvers.resolver import AskOutside, Place, Resolver
 from ra.resolvers.urls import Urls
@@ -96,8 +96,8 @@ def attach(path: str, *, cwd: Path) -> Expansion:
         hint = f" Did you mean {' or '.join(map(shown, near))}?" if near else ""
         raise UserError(f"--file {name}: there is no such file.{hint}")
     try:
-        loaded = reading.load(full, name=Path(full).name)
-    except reading.Unreadable as reason:
+        loaded = file_content.load(full, name=Path(full).name)
+    except file_content.Unreadable as reason:
         more = " Use @ and the directory's name in the prompt." if "a directory" in str(reason) else ""
         more = more or (" Pipe it in instead: command | ra …" if "a FIFO" in str(reason) else "")
         raise UserError(f"--file {name}: it {reason}.{more}") from reason

@@ -12,13 +12,14 @@ from pathlib import Path
 
 from ra.core.messages import Content, Document, Image, Text
 from ra.core.text import clean, shown
-from ra.resolvers import globs, reading
+from ra.resolvers import file_content, file_search
+from ra.resolvers.file_content import Loaded, Unreadable
+from ra.resolvers.file_search import Found
 from ra.resolvers.label import label
-from ra.resolvers.reading import Loaded, Unreadable
 from ra.resolvers.resolver import Place, Resolved
 
 MAX_FILES = 200
-MAX_BYTES = reading.MAX_TEXT_BYTES
+MAX_BYTES = file_content.MAX_TEXT_BYTES
 MAX_MEDIA_BYTES = 20_000_000
 
 _TRAILING = ".,;:!?)]}'\"»”’…。、，；：！？）】」』》"
@@ -51,7 +52,7 @@ class Files:
             if path is not None:
                 return await self._existing(form, path, lines, place)
         for form in forms:
-            if globs.is_glob(form) and not in_code:
+            if file_search.is_glob(form) and not in_code:
                 return await self._glob(form, place)
         return Resolved() if in_code else _missing(forms, place, quoted=ref[0] in "\"'")
 
@@ -61,12 +62,12 @@ class Files:
         if refusal := await _refusal(path, real, ref, place):
             return Resolved(warnings=(refusal,))
         if os.path.isdir(real):
-            return _attach_many(ref, globs.find_in(real, root=place.root), place)
+            return _attach_many(ref, file_search.find_in(real, root=place.root), place)
         try:
             if lines is None:
-                loaded = reading.load(real, name=os.path.basename(name))
+                loaded = file_content.load(real, name=os.path.basename(name))
             else:
-                loaded = reading.load_lines(real, *lines)
+                loaded = file_content.load_lines(real, *lines)
         except Unreadable as reason:
             return Resolved(warnings=(f"@{shown(ref)}: {shown(name)} {reason}; not attached.",))
         warnings = (f"@{shown(ref)}: {loaded.left_out}.",) if loaded.left_out else ()
@@ -76,11 +77,13 @@ class Files:
         if _full(ref, place.cwd) is None:
             return Resolved()
         pattern = os.path.expanduser(ref)
-        bases = dict.fromkeys(globs.split(alternative, place.cwd)[0] for alternative in globs.braces(pattern))
+        bases = dict.fromkeys(
+            file_search.split(alternative, place.cwd)[0] for alternative in file_search.braces(pattern)
+        )
         for base in bases:
             if refusal := await _refusal(base, base, ref, place):
                 return Resolved(warnings=(refusal,))
-        found = globs.find(pattern, cwd=place.cwd, root=place.root)
+        found = file_search.find(pattern, cwd=place.cwd, root=place.root)
         if not found.files and not found.ignored and not found.links_out and found.complete and ref.strip("*{},") == "":
             return Resolved()
         return _attach_many(ref, found, place)
@@ -142,10 +145,10 @@ def _full(form: str, cwd: Path) -> str | None:
 async def _refusal(path: str, real: str, ref: str, place: Place) -> str:
     """Why this must not be read; empty when it may."""
     root = os.path.realpath(place.root)
-    if globs.inside(real, root):
+    if file_search.inside(real, root):
         return ""
     typed = os.path.normpath(path)
-    if globs.inside(typed, str(place.root)) or globs.inside(typed, root):
+    if file_search.inside(typed, str(place.root)) or file_search.inside(typed, root):
         return f"@{shown(ref)}: a link that leads out of the project, to {shown(real)}; not attached."
     if place.ask_outside is not None and await place.ask_outside(Path(real)):
         return ""
@@ -191,7 +194,7 @@ def _relative(path: str, root: Path) -> str:
     """The name to show: relative to the project where it lies in it."""
     full = os.path.normpath(path)
     for base in (str(root), os.path.realpath(root)):
-        if globs.inside(full, base) and full != base:
+        if file_search.inside(full, base) and full != base:
             return os.path.relpath(full, base)
     return full
 
@@ -210,7 +213,7 @@ def blocks(name: str, loaded: Loaded, lines: tuple[int, int | None] | None = Non
             return (Text(label("file", clean(text) + marker, path=name, **extra)),)
 
 
-def _attach_many(ref: str, found: globs.Found, place: Place) -> Resolved:
+def _attach_many(ref: str, found: Found, place: Place) -> Resolved:
     """The files of a glob or directory, as many as fit, and a word about the others."""
     attached: list[Content] = []
     names: list[str] = []
@@ -223,7 +226,7 @@ def _attach_many(ref: str, found: globs.Found, place: Place) -> Resolved:
             continue
         name = _relative(path, place.root)
         try:
-            loaded = reading.load(os.path.realpath(path), limit=text_left, name=os.path.basename(name))
+            loaded = file_content.load(os.path.realpath(path), limit=text_left, name=os.path.basename(name))
         except Unreadable as reason:
             refused.append(f"{shown(name)} {reason}")
             continue
@@ -244,7 +247,7 @@ def _attach_many(ref: str, found: globs.Found, place: Place) -> Resolved:
     return Resolved((*attached, Text(f"[{summary}]")), (summary,), tuple(names))
 
 
-def _account(found: globs.Found, attached: int, crowded: Sequence[str], refused: Sequence[str], root: Path) -> str:
+def _account(found: Found, attached: int, crowded: Sequence[str], refused: Sequence[str], root: Path) -> str:
     """What was left out, and why."""
     parts = []
     if crowded:

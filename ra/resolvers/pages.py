@@ -22,7 +22,7 @@ _META = re.compile(rb"""<meta[^<>]{0,200}charset=["']?([\w-]+)""", re.IGNORECASE
 _OPENED = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)")
 _BLOCK = re.compile(r"</?(?:p|div|br|li|tr|h\d|ul|ol|table|section|article|pre|dt|dd)\b[^<>]*>", re.IGNORECASE)
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905
+_VOID = frozenset("area base br col embed hr img input link meta source track wbr".split())  # noqa: SIM905 - a list of words reads better
 
 
 class FetchFailed(OSError):

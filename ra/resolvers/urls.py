@@ -4,10 +4,10 @@ import re
 
 from ra.core.messages import Content, Document, Image, Text
 from ra.core.text import shown
+from ra.resolvers.file_content import MAX_IMAGE_BYTES
 from ra.resolvers.files import candidates
 from ra.resolvers.label import label
 from ra.resolvers.pages import CUT, FetchFailed, Page, page_text
-from ra.resolvers.reading import MAX_IMAGE_BYTES
 from ra.resolvers.resolver import Place, Resolved
 
 MAX_CHARS = 400_000

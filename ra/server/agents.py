@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 
 from ra.agent.observe import Line
-from ra.agent.settings import STRATEGIES
 from ra.app import App, Options
 from ra.app.readonly import reading
 from ra.config import paths, trust
 from ra.config.load import Resolved
+from ra.context.settings import STRATEGIES
 from ra.core.errors import RaError, Refused
 from ra.server.log import Log
 from ra.server.task import Refusal, Task

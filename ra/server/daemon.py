@@ -118,7 +118,9 @@ def _bound(place: Place) -> Iterator[socket.socket]:
             place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as error:
-        raise UserError(f"--host {place.host}: {error.strerror or error}.") from error
+        raise UserError(
+            f"--host {place.host}: {error.strerror or error}. Name an address of this machine, such as 127.0.0.1."
+        ) from error
     with socket.socket(family, kind, protocol) as made:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

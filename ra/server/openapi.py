@@ -3,7 +3,7 @@
 from typing import Any
 
 from ra import __version__
-from ra.agent.settings import STRATEGIES
+from ra.context.settings import STRATEGIES
 
 Json = dict[str, Any]
 

@@ -16,7 +16,7 @@ Address = tuple[str, int]
 class Connection(H11Protocol):
     """An HTTP connection that knows its user: asked when it is made, since a client that is gone has none."""
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # uvicorn's own narrowing
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.close()

@@ -207,7 +207,9 @@ class Store:
             key, *columns = exact[0]
             return key, SessionRow(*columns)
         if found:
-            raise UserError(f"More than one session begins with {session}: {_some([row[1] for row in found])}.")
+            raise UserError(
+                f"More than one session begins with {session}: {_some([row[1] for row in found])}; write more of it."
+            )
         raise UserError(f"There is no session {session!r}. {self._near(session)}")
 
     def _near(self, session: str) -> str:

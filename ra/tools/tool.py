@@ -36,7 +36,8 @@ class Tool(msgspec.Struct, frozen=True):
 
     `reads_only` calls may run side by side. `own_timeout` says that the tool ends its calls itself. A tool that is not
     `listed` can be called, but requests do not tell of it. `passes_on` says which call the arguments really make, if
-    it is one of another tool: that is what is judged and run.
+    it is one of another tool: that is what is judged and run. A `free` tool touches nothing that a rule would have to
+    guard.
     """
 
     spec: ToolSpec
@@ -46,6 +47,7 @@ class Tool(msgspec.Struct, frozen=True):
     own_timeout: bool = False
     listed: bool = True
     passes_on: Callable[[JsonObject], tuple[str, JsonObject] | None] | None = None
+    free: bool = False
 
     @property
     def name(self) -> str:
@@ -60,8 +62,9 @@ def declare(
     description: str,
     reads_only: bool = False,
     own_timeout: bool = False,
+    free: bool = False,
 ) -> Tool:
-    return Tool(ToolSpec(name, description, schema_of(args)), run, args, reads_only, own_timeout)
+    return Tool(ToolSpec(name, description, schema_of(args)), run, args, reads_only, own_timeout, free=free)
 
 
 def text_output(text: str, *, is_error: bool = False, facts: tuple[Fact, ...] = ()) -> Output:

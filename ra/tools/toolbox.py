@@ -1,7 +1,8 @@
 """What may the model do, and what becomes of a call? Validate → decide → ask → run → Done."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -10,22 +11,14 @@ from ra.core.asking import Asker, Question
 from ra.core.errors import ConfigError, UsageError
 from ra.core.events import Event, ToolOutput, Warned
 from ra.core.facts import Entry, Fact
+from ra.core.functions import Emit
 from ra.core.messages import Text, ToolCall, ToolResult
 from ra.core.model import ToolSpec
 from ra.core.settings import INSTRUCTION_FILES
 from ra.core.value import Value
-from ra.tools.builtin.agent import RunAgent, agent_tool
-from ra.tools.builtin.bash import Shell, bash_tool
-from ra.tools.builtin.edit import edit_tool
-from ra.tools.builtin.entry import entry_tool
-from ra.tools.builtin.glob import glob_tool
-from ra.tools.builtin.grep import grep_tool
-from ra.tools.builtin.ls import ls_tool
-from ra.tools.builtin.read import read_tool
-from ra.tools.builtin.recall import Recall, recall_tool
-from ra.tools.builtin.webfetch import Fetch, webfetch_tool
-from ra.tools.builtin.write import write_tool
+from ra.tools.builtin.bash import Shell
 from ra.tools.environment import clean
+from ra.tools.kit import Fetch, Kit, Recall, RunAgent
 from ra.tools.options import ToolOptions, options_of
 from ra.tools.paths import Place, shown
 from ra.tools.permissions import Allow, Ask, Deny, decide
@@ -38,8 +31,6 @@ from ra.tools.undo import Undo
 
 if TYPE_CHECKING:
     from ra.tools.mcp.servers import Servers
-
-Emit = Callable[[Event], None]
 
 
 class Done(Value, frozen=True):
@@ -93,16 +84,15 @@ class Toolbox:
         self._timeout_s = tool_timeout_s
         self._remember = remember
         self._asking = asyncio.Lock()
-        own = {tool.name: tool for tool in self._builtin(recall, entries, agent, fetch)}
+        kit = Kit(self.place, self.undo, self.shell, tool_timeout_s, self._readable, recall, entries, agent, fetch)
+        own = {tool.name: tool for tool in _builtin(kit)}
         if taken := [tool.name for tool in custom if tool.name in own]:
             raise ConfigError(f"agent.tools.custom: the name {taken[0]} is taken by a built-in tool; choose another.")
         self._mcp = mcp
         foreign = mcp.join() if mcp else ()
-        # What is made of callables and what the user brought touches nothing that a rule would have to guard.
-        lists = (tool.name for tool in foreign if tool.passes_on)
-        self.place = msgspec.structs.replace(
-            self.place, free=("Agent", "Entry", "Recall", *(tool.name for tool in custom), *lists)
-        )
+        free = [tool.name for tool in own.values() if tool.free]
+        lists = [tool.name for tool in foreign if tool.passes_on]
+        self.place = msgspec.structs.replace(self.place, free=(*free, *(tool.name for tool in custom), *lists))
         everything = {tool.name: tool for tool in (*foreign, *own.values(), *custom)}
         self.known = frozenset((*BUILTIN, *everything))  # names that a rule may speak of, also of tools that are off
         self._tools = {
@@ -256,26 +246,13 @@ class Toolbox:
     def _readable(self, path: str) -> bool:
         return isinstance(decide(ToolCall("", "Read", {"path": path}), self.rules, self.place), Allow)
 
-    def _builtin(
-        self,
-        recall: Recall | None,
-        entries: Callable[[], Sequence[Entry]] | None,
-        agent: RunAgent | None,
-        fetch: Fetch | None,
-    ) -> list[Tool]:
-        return [
-            read_tool(self.place),
-            write_tool(self.place, self.undo),
-            edit_tool(self.place, self.undo),
-            ls_tool(self.place),
-            glob_tool(self.place, timeout_s=self._timeout_s),
-            grep_tool(self.place, self._readable, timeout_s=self._timeout_s),
-            bash_tool(self.shell),
-            *([webfetch_tool(fetch)] if fetch else []),
-            *([recall_tool(recall)] if recall else []),
-            *([entry_tool(entries)] if entries else []),
-            *([agent_tool(agent)] if agent else []),
-        ]
+
+def _builtin(kit: Kit) -> Iterator[Tool]:
+    """The tools of `ra.tools.builtin`, one module each, that this session has the means for."""
+    for name in BUILTIN:
+        make: Callable[[Kit], Tool | None] = import_module(f"ra.tools.builtin.{name.lower()}").tool
+        if (tool := make(kit)) is not None:
+            yield tool
 
 
 def _unheard(event: Event) -> None:

@@ -9,7 +9,7 @@ from ra.core.errors import StoreError
 from ra.core.facts import Fact, Said, TimelineEvent
 from ra.core.messages import say
 from ra.core.ports import Timeline
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 
 
 class Disk(MemoryTimeline):

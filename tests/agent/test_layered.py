@@ -145,11 +145,11 @@ sized = st.dictionaries(st.sampled_from(LAYERS), st.integers(0, 1500).map(lambda
 def test_no_layer_exceeds_its_budget_nor_all_the_total(layers: dict[str, str], total: int, factor: float) -> None:
     counting = Estimator(factor)
     budgets = LayersSettings(total=total)
-    made = fit(layers, budgets, counting)  # type: ignore[arg-type]
+    made = fit(layers, budgets, counting)
     sections = [*made.system, *made.turn]
     for section in sections:
         assert counting.scaled(counting.section(section)) <= getattr(budgets, section.name)
-        assert section.content == layers[section.name] or section.cut  # type: ignore[index]
+        assert section.content == layers[section.name] or section.cut
     assert sum(map(counting.section, sections)) * factor <= total
     assert {section.tier for section in made.system} <= {"stable"}
 

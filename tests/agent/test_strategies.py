@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ra.agent.observe import Line, LogFile, as_json, as_text
-from ra.agent.strategies import guard_sources
+from ra.agent.user_strategies import guard_sources
 from ra.context.recall import recall
 from ra.context.sources import Source, compose
 from ra.context.tokens import Estimator

@@ -46,7 +46,7 @@ def test_a_level_becomes_the_budget_of_the_provider(
 def test_the_answer_always_has_room_beside_the_thinking(
     level: Level, cap: int | None, max_output: int, kind: str
 ) -> None:
-    info = ModelInfo("m", 200_000, max_output, kind)  # type: ignore[arg-type]
+    info = ModelInfo("m", 200_000, max_output, kind)
     made = effort(level, iteration=1, cap=cap, provider="anthropic", info=info)
     assert made.budget >= MINIMUM
     assert output_limit(info, made) > made.budget

@@ -25,7 +25,7 @@ def best(work: Callable[[], float], runs: int = 9) -> float:
 
 def timed(command: list[str], **kwargs: object) -> float:
     began = time.monotonic()
-    subprocess.run(command, check=True, capture_output=True, **kwargs)  # type: ignore[call-overload]
+    subprocess.run(command, check=True, capture_output=True, **kwargs)
     return time.monotonic() - began
 
 

@@ -219,5 +219,5 @@ def test_data_is_private(shell: Shell, hello: LoopbackServer) -> None:
 def test_a_rule_for_a_tool_that_is_not_there_is_told(shell: Shell, hello: LoopbackServer) -> None:
     done = shell.ra("--deny", "Bsh(rm *)", "hi")
     assert (done.returncode, done.stdout) == (0, b"Hello, world.\n")
-    assert b"The deny rule Bsh(rm *) has no effect: there is no tool 'Bsh'." in done.stderr
+    assert b"The deny rule Bsh(rm *) has no effect: there is no tool 'Bsh'; tools: Agent, Bash," in done.stderr
     assert shell.ra("--deny", "Bash", "--no-tools", "hi").stderr == b""

@@ -63,6 +63,15 @@ def test_other_tools_by_path_url_or_arguments(shell: Shell, args: list[str], dec
     assert (told["decision"], told["reason"]) == (decision, words)
 
 
+def test_what_the_project_runs_and_calls_instructions_is_judged_as_in_a_run(shell: Shell) -> None:
+    (shell.project / "hook.py").write_text("def middleware(ctx): ...\n")
+    keys = "agent:\n  context: {patterns: [RULES.md]}\n  middleware: {onError: [./hook.py]}\n"
+    (shell.project / "ra.yaml").write_text(keys)
+    for path, why in (("RULES.md", "it is an instruction file"), ("hook.py", "ra runs it")):
+        told = explained(shell, "--trust", "--write", "permissions", "explain", "--tool", "Write", path)
+        assert (told["decision"], told["reason"]) == ("ask", f"{path} is protected: {why}")
+
+
 def test_a_rule_for_the_proposed_pattern_allows_it(shell: Shell) -> None:
     for args in (
         ["--tool", "Write", "AGENTS.md"],

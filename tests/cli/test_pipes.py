@@ -48,8 +48,8 @@ def test_a_silent_stdin_does_not_hang_a_prompt(shell: Shell, hello: LoopbackServ
 
 def test_a_closed_stdin_and_a_closed_stdout_do_no_harm(shell: Shell, hello: LoopbackServer) -> None:
     run = {"shell": True, "env": shell.env, "cwd": shell.project, "timeout": 30}
-    assert subprocess.run(f"{RA} hi <&-", stdout=subprocess.PIPE, **run).stdout == b"Hello, world.\n"  # type: ignore[call-overload]
-    done = subprocess.run(f"{RA} hi >&- </dev/null", stderr=subprocess.PIPE, **run)  # type: ignore[call-overload]
+    assert subprocess.run(f"{RA} hi <&-", stdout=subprocess.PIPE, **run).stdout == b"Hello, world.\n"
+    done = subprocess.run(f"{RA} hi >&- </dev/null", stderr=subprocess.PIPE, **run)
     assert (done.returncode, done.stderr) == (0, b"")
 
 

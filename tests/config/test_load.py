@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Path:
 
 def resolve(project: Path, text: str = "", **kwargs: object) -> load.Resolved:
     (project / "ra.yaml").write_text(text)
-    return load.resolve(cwd=project, env=ENV, **kwargs)  # type: ignore[arg-type]
+    return load.resolve(cwd=project, env=ENV, **kwargs)
 
 
 def test_nothing_configured_is_the_defaults(project: Path) -> None:
@@ -160,12 +160,12 @@ MISTAKES = {
     "app:\n  logLevel: loud": '2: app.logLevel is "loud"; it must be one of debug, info, warning, error.',
     "tools: {}": "1: unknown key tools; known here: agent, agents, app, session.",
     "agent:\n  model: ${NOPE}": "2: NOPE is not set; set it, or write ${NOPE:-default}.",
-    "agent:\n  model: a\n  model: b": "3: agent.model is set twice in this file.",
+    "agent:\n  model: a\n  model: b": "3: agent.model is set twice in this file; keep one.",
     "agent:\n  model: a\n  Model: b": "3: unknown key agent.Model; did you mean model?",
     "agent:\n\tmodel: x": "2: this is no YAML: found character '\\t' that cannot start any token.",
     "agent: {model: x": "1: this is no YAML:",
     "- agent": "1: a configuration file is a mapping such as `agent: {model: …}`.",
-    "x: " + "[" * 100: "1: nested more than 64 levels deep.",
+    "x: " + "[" * 100: "1: nested more than 64 levels deep; make it flatter.",
     "agent: !!python/object:os.system {}": "1: agent",
     "agent:\n  context:\n    sourceBudget: 9\n    sources: {a: {text: x, max: 10, cache: stable}}": (
         "3: agent.context.sourceBudget is 9, but the sources that are not volatile may use 10"
@@ -173,7 +173,7 @@ MISTAKES = {
     "agent:\n  context:\n    sourceBudget: 9\n    sources:\n      a: {text: x}\n      a b: {text: x, file: y}": (
         "6: agent.context.sources.a b has file, text; set exactly one"
     ),
-    "agent:\n  max_cost: 1\n  maxCost: 2": "3: agent.maxCost is set twice, as max_cost and maxCost.",
+    "agent:\n  max_cost: 1\n  maxCost: 2": "3: agent.maxCost is set twice, as max_cost and maxCost; keep one.",
     "agent:\n  context:\n    mustKeep: ['(']": "3: agent.context.mustKeep: '(' is no regular expression",
     "agent:\n  context:\n    sources: {a: {text: x}}": "3: agent.context.sources needs agent.context.sourceBudget",
 }

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.context.compaction.digest import Digest
-from ra.context.compaction.trace import command, decisions, paths, trace
+from ra.context.compaction.findings import command, decisions, paths, trace
 from ra.context.tokens import Estimator
 from ra.context.view import View
 from ra.core.facts import Checkpointed

@@ -26,7 +26,7 @@ EXAMPLES = int(os.environ.get("RA_SESSIONS", "30"))
 
 def pieces(name: str, request: Request) -> list[bytes]:
     """The body as the provider reads it for its cache: tools, system part, then every block with its speaker."""
-    body = dialect(name).body(request, info(name, request.model))  # type: ignore[arg-type]
+    body = dialect(name).body(request, info(name, request.model))
     if name == "google":
         talk = [(turn["role"], part) for turn in body["contents"] for part in turn["parts"]]
         return [encode(_plain(part)) for part in (body.get("tools"), body.get("systemInstruction"), *talk)]

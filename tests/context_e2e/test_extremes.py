@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ra.context.settings import COMPACTIONS
 from ra.core.value import JsonObject, encode
 from ra.providers.script import Call, Fault, Step
 from ra.testing.server import DialectName, LoopbackServer
@@ -11,7 +12,6 @@ from tests.agent.scenario import ended, run, world
 from tests.context_e2e.longrun import ANSWER, PROMPT, Strict, counted, plant, reading
 
 DIALECTS: tuple[DialectName, ...] = ("anthropic", "openai-chat")
-STRATEGIES = ("truncate", "digest", "summarize", "auto")
 MOST_REFUSALS = 1  # it teaches the window
 
 TOOL = '''
@@ -28,7 +28,7 @@ def answering(_: int, body: JsonObject) -> Step:
     return Step(text=ANSWER)
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", COMPACTIONS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_first_prompt_five_times_the_window_is_answered(tmp_path: Path, dialect: DialectName, strategy: str) -> None:
     prompt = "BEGIN " + "all the words of a long book " * 6000 + " END"
@@ -39,7 +39,7 @@ def test_a_first_prompt_five_times_the_window_is_answered(tmp_path: Path, dialec
     assert all(word in server.turns[0] for word in ("BEGIN", "END"))
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", COMPACTIONS)
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_a_tool_result_twenty_times_the_window_is_answered(tmp_path: Path, dialect: DialectName, strategy: str) -> None:
     steps = [Step(calls=(Call("dump", {"size": 14_000}),)), Step(calls=(Call("dump", {"size": 14_001}),))]

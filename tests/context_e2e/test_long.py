@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from ra.context.settings import COMPACTIONS
 from ra.core.events import Compacted
 from ra.testing.server import DialectName
 from tests.agent.scenario import ended
@@ -11,10 +12,9 @@ from tests.context_e2e.longrun import ANSWER, FACTS, Long, mixed, prompt_in
 
 TOO_LARGE = ("prompt is too long", "maximum context length", "context window", "maximum number of tokens")
 WINDOWS = (8_000, 32_000, 200_000)
-STRATEGIES = ("truncate", "digest", "summarize", "auto")
 CASES = [
-    *(("anthropic", window, strategy) for window in WINDOWS for strategy in STRATEGIES),
-    *(("openai-chat", 8_000, strategy) for strategy in STRATEGIES),
+    *(("anthropic", window, strategy) for window in WINDOWS for strategy in COMPACTIONS),
+    *(("openai-chat", 8_000, strategy) for strategy in COMPACTIONS),
     *(("openai-chat", window, "truncate") for window in WINDOWS[1:]),
     ("openai", 8_000, "digest"),
     ("google", 8_000, "truncate"),

@@ -5,20 +5,20 @@ from pathlib import Path
 
 import pytest
 
+from ra.context.settings import COMPACTIONS
 from ra.core.facts import Checkpointed, Configured, Noticed, Said, TimelineEvent
 from ra.core.value import JsonObject, encode
 from ra.providers import catalog
 from ra.providers.dialects import dialect as dialect_of
 from ra.providers.script import Call, Step
 from ra.testing.server import DialectName, LoopbackServer
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.store import Store
 from tests.agent.scenario import World, ended, events_of, run, world
 from tests.context_e2e.longrun import ANSWER, PROMPT, plant, reading
 
 WINDOW = 8000
 STEPS = 45
-STRATEGIES = ("truncate", "digest", "summarize", "auto")
 
 
 class Watched(LoopbackServer):
@@ -60,7 +60,7 @@ def resumed(app: World, session: str, events: list[TimelineEvent]) -> bytes:
     return asyncio.run(assemble())
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", COMPACTIONS)
 @pytest.mark.parametrize("dialect", ["anthropic", "openai-chat"])
 def test_after_a_kill_between_any_two_events_the_next_request_is_the_same(
     tmp_path: Path, dialect: DialectName, strategy: str
@@ -80,7 +80,7 @@ def test_after_a_kill_between_any_two_events_the_next_request_is_the_same(
     assert different == []
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", COMPACTIONS)
 def test_a_process_per_prompt_sends_what_one_process_would_send(tmp_path: Path, strategy: str) -> None:
     prompts = [f"Question {number}: " + "what about these words " * 60 for number in range(8)]
 

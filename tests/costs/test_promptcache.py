@@ -138,9 +138,6 @@ def naive(rules: CacheRules, sent: Sequence[tuple[Sequence[Piece], float, Sequen
     return bills
 
 
-some_piece = st.builds(lambda size, other: Piece(size, size * 2 + other), st.integers(0, 30), st.integers(0, 1))
-
-
 @settings(max_examples=100, deadline=None)
 @given(
     st.sampled_from([CacheRules("marks", 20, writes=True), CacheRules("automatic", 16, 8), CacheRules("none")]),

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -17,26 +16,19 @@ from ra.middleware import context
 from ra.middleware.context import Edits
 from ra.middleware.hooks import Hooks
 from ra.middleware.settings import MiddlewareSettings
-from ra.middleware.views import Loop, Spending
+from ra.middleware.views import LoopView, Spending
 
 EXAMPLES = Path(__file__).parents[2] / "middleware"
-
-
-@pytest.fixture
-def worker() -> Iterator[plugins.Worker]:
-    worker = plugins.Worker()
-    yield worker
-    worker.close()
 
 
 def fire(worker: plugins.Worker, hook: str, name: str, ctx: context.Context) -> tuple[str, ...]:
     settings = msgspec.convert({hook: [name]}, MiddlewareSettings)
     hooks = Hooks(settings, base=EXAMPLES, load=plugins.load, call=worker.call)
-    return asyncio.run(hooks.fire(hook, ctx))  # type: ignore[arg-type]
+    return asyncio.run(hooks.fire(hook, ctx))
 
 
-def loop(cost: float | None = 0.5) -> Loop:
-    return Loop((say("user", "hi"),), iteration=2, usage=Spending(10, 20, 300, 0, cost), session="s")
+def loop(cost: float | None = 0.5) -> LoopView:
+    return LoopView((say("user", "hi"),), iteration=2, usage=Spending(10, 20, 300, 0, cost), session="s")
 
 
 # enforce_budget.py
@@ -197,7 +189,7 @@ def test_redacting_hostile_output_takes_no_long_time(text: str) -> None:
 def test_policy_check_denies_by_what_would_run(
     worker: plugins.Worker, args: dict[str, str], denied: str | None
 ) -> None:
-    quoting = Loop((say("user", 'never "rm -rf /" nor git push --force'),))
+    quoting = LoopView((say("user", 'never "rm -rf /" nor git push --force'),))
     ctx = context.ToolStart(quoting, ToolCall("c", "Bash", dict(args)))
     assert fire(worker, "beforeToolExecution", "policy_check.sh", ctx) == ()
     assert ctx.edits().denied == denied

@@ -2,7 +2,6 @@
 
 import asyncio
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from ra.middleware import context
 from ra.middleware.context import Edits
 from ra.middleware.hooks import Hooks, snake
 from ra.middleware.settings import MiddlewareSettings
-from ra.middleware.views import Loop, Spending
+from ra.middleware.views import LoopView, Spending
 
 HISTORY = (say("user", "hello"), say("assistant", "hi"))
 CALL = ToolCall("c1", "Bash", {"command": "ls", "opts": {"deep": [1]}})
@@ -28,8 +27,8 @@ REQUEST = Request("m", (Section("s", "stable", "rules"),), HISTORY, marks=Marks(
 REPLY = Reply(Message("assistant", (Text("done"), CALL)), Usage(1, 2), "tools")
 
 
-def loop() -> Loop:
-    return Loop(HISTORY, iteration=3, usage=Spending(10, 20, 5, 6, 0.5), session="s1", model="m")
+def loop() -> LoopView:
+    return LoopView(HISTORY, iteration=3, usage=Spending(10, 20, 5, 6, 0.5), session="s1", model="m")
 
 
 class Chain:
@@ -52,10 +51,8 @@ class Chain:
 
 
 @pytest.fixture
-def chain(tmp_path: Path) -> Iterator[Chain]:
-    worker = plugins.Worker()
-    yield Chain(tmp_path, worker)
-    worker.close()
+def chain(tmp_path: Path, worker: plugins.Worker) -> Chain:
+    return Chain(tmp_path, worker)
 
 
 # What a hook sees
@@ -429,7 +426,7 @@ def test_what_a_program_says_on_stderr_is_a_warning(chain: Chain) -> None:
 
 
 def test_a_program_that_does_not_read_its_input_is_fine(chain: Chain) -> None:
-    big = Loop([say("user", "x" * 3_000_000)])
+    big = LoopView([say("user", "x" * 3_000_000)])
     assert chain.shell(context.Context(big), "afterLoopIteration", "true") == ()
 
 

@@ -5,20 +5,12 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from ra import plugins
 from ra.core.errors import HookFailed, UserError
-
-
-@pytest.fixture
-def worker() -> Iterator[plugins.Worker]:
-    worker = plugins.Worker()
-    yield worker
-    worker.close()
 
 
 def write(path: Path, text: str) -> Path:

@@ -51,7 +51,7 @@ class Case(NamedTuple):
 
 def request(*messages: Message, **changes: object) -> Callable[[str], Request]:
     """The same request for every dialect."""
-    made = Request(MODEL, (SYSTEM,), messages, **changes)  # type: ignore[arg-type]
+    made = Request(MODEL, (SYSTEM,), messages, **changes)
     return lambda dialect: made
 
 

@@ -1,5 +1,6 @@
 """What exactly is sent in the dialect openai? Every case of the table, line by line."""
 
+# What goes over a wire is compared line by line, as it is.
 # ruff: noqa: E501
 import pytest
 from inline_snapshot import snapshot

@@ -1,5 +1,6 @@
 """Does one translation understand every provider's errors?"""
 
+# What goes over a wire is compared line by line, as it is.
 # ruff: noqa: E501
 from typing import Any
 

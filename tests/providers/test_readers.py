@@ -1,5 +1,6 @@
 """What do the readers make of servers that are sloppy, odd or hostile?"""
 
+# What goes over a wire is compared line by line, as it is.
 # ruff: noqa: E501
 import copy
 import json

@@ -100,7 +100,7 @@ def ask_responses(url: str, request: Request, body: JsonObject) -> Said:
     response: Any = None
     for event in client.responses.create(**body):
         if event.type == "error":
-            raise openai.APIError(event.message, request=None, body=None)  # type: ignore[arg-type]
+            raise openai.APIError(event.message, request=None, body=None)
         if event.type in ("response.completed", "response.incomplete"):
             response = event.response
     found: list[tuple[Any, ...]] = []

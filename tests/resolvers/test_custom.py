@@ -3,7 +3,6 @@
 import asyncio
 import os
 import sqlite3
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,13 +16,6 @@ from ra.resolvers.pages import Page
 from tests.resolvers.prompts import PNG
 
 EXAMPLES = Path(__file__).parents[2] / "resolvers"
-
-
-@pytest.fixture
-def worker() -> Iterator[plugins.Worker]:
-    worker = plugins.Worker()
-    yield worker
-    worker.close()
 
 
 def resolver(source: str, folder: Path, worker: plugins.Worker, timeout_s: float = 10) -> Custom:
@@ -115,7 +107,9 @@ def test_a_file_that_is_no_resolver_is_refused(source: str, said: str, tmp_path:
 # The examples
 
 
-def test_the_example_for_github_issues_asks_a_server(tmp_path: Path, worker: plugins.Worker) -> None:
+def test_the_example_for_github_issues_asks_a_server(
+    tmp_path: Path, worker: plugins.Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from tests.resolvers.test_urls import Server, http
 
     issue = b'{"title": "It breaks", "state": "open", "user": {"login": "ann"}, "body": "Steps: none"}'
@@ -131,10 +125,9 @@ def test_the_example_for_github_issues_asks_a_server(tmp_path: Path, worker: plu
             async def guarded(url: str) -> Page:
                 return await server.fetch("/" + url.split("/", 3)[3])
 
-            module = plugins.load("github_issues.py", base=EXAMPLES)
-            module.API = f"http://api.example:{server.port}"
-            module.GH = "no-such-program"
-            custom = Custom(module, call=worker.call)
+            monkeypatch.setenv("GITHUB_API_URL", f"http://api.example:{server.port}")
+            monkeypatch.setenv("PATH", str(tmp_path))  # where no gh is
+            custom = Custom(plugins.load("github_issues.py", base=EXAMPLES), call=worker.call)
             text = "compare o/r#12 with o/r#13"
             return await expand(text, root=tmp_path, cwd=tmp_path, resolvers=(custom, *builtin()), fetch=guarded)
 
@@ -155,16 +148,18 @@ def _line(word: str) -> int:
     return next(n for n, line in enumerate(lines, 1) if word in line)
 
 
-def test_the_example_for_github_issues_prefers_the_gh_program(tmp_path: Path, worker: plugins.Worker) -> None:
+def test_the_example_for_github_issues_prefers_the_gh_program(
+    tmp_path: Path, worker: plugins.Worker, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gh = tmp_path / "gh"
     gh.write_text("""#!/bin/sh
 test "$*" = "issue view 7 --repo o/r --json title,state,author,body,comments" || exit 1
 echo '{"title": "T", "state": "OPEN", "author": {"login": "a"}, "body": "B", "comments": []}'
 """)
     gh.chmod(0o755)
-    module = plugins.load("github_issues.py", base=EXAMPLES)
-    module.GH = str(gh)
-    expansion = type_("see o/r#7", Custom(module, call=worker.call), tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    custom = Custom(plugins.load("github_issues.py", base=EXAMPLES), call=worker.call)
+    expansion = type_("see o/r#7", custom, tmp_path)
     assert expansion.blocks == (Text('<issues ref="o/r#7">\n# T (o/r#7, open, by a)\n\nB\n</issues>'),)
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from ra.core.messages import Text
 from ra.resolvers.expand import Reference
+from ra.resolvers.file_search import find
 from ra.resolvers.files import MAX_BYTES
-from ra.resolvers.globs import find
 from tests.resolvers.prompts import names, refused, run
 
 # Outside, and what is no plain file

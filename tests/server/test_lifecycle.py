@@ -127,7 +127,7 @@ def test_tasks_that_do_not_end_in_time_are_recorded_as_interrupted(model: Model,
     assert (status, answer["error"].split(":")[0]) == (503, "Interrupted")
     facts = [event.fact for event in _events(shell, answer["sessionId"])]
     assert [fact for fact in facts if isinstance(fact, Interrupted)]
-    assert facts[0].message.text == "hi"  # type: ignore[union-attr]
+    assert facts[0].message.text == "hi"
 
 
 def test_a_second_signal_does_not_wait_for_the_grace(model: Model, start: Any) -> None:

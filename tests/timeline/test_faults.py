@@ -14,7 +14,7 @@ import pytest
 from ra.core.errors import StoreError
 from ra.core.facts import Said
 from ra.core.messages import say
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.schema import translated
 from ra.timeline.store import Store
 

@@ -10,7 +10,7 @@ from ra.core.facts import Checkpointed, Configured, EntrySet, Noticed, Said, Spe
 from ra.core.messages import Image, Message, Text, Thinking, ToolCall, ToolResult, say
 from ra.core.model import Section, Usage
 from ra.core.ports import Hit
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.search import terms
 from ra.timeline.store import Store
 

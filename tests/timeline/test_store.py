@@ -16,8 +16,8 @@ from ra.core.facts import EntrySet, Fact, Said, Spent, TimelineEvent
 from ra.core.messages import Message, ToolCall, say
 from ra.core.model import Usage
 from ra.timeline.codec import encoded
+from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.lock import WriterLock
-from ra.timeline.memory import MemoryTimeline
 from ra.timeline.sqlite import SqliteTimeline
 from ra.timeline.store import Learned, SessionInfo, Store
 from tests.strategies import facts, timelines

@@ -36,14 +36,9 @@ class NoBox:
 @pytest.mark.parametrize("uid", people())
 def test_no_escape_succeeds(uid: int) -> None:
     assert len(ALL) >= 60
-    harm = {}
     with world(uid) as made:
         box = box_in(made)
-        for name, command in ALL.items():
-            output = made.run(box, made.filled(command))
-            if found := made.harm(output):
-                harm[name] = (found, output)
-                break
+        harm = made.first_harm(box, ALL)
         box.close()
     assert harm == {}
 
@@ -158,7 +153,7 @@ def test_a_placeholder_that_is_taken_away_meanwhile_protects_nevertheless() -> N
     with world(people()[-1]) as made:
         box = box_in(made)
         launch = box.launch(["bash", "-c", "sleep 0.3; echo obey > CLAUDE.md; echo tried"], str(made.project))
-        running = subprocess.Popen(launch.argv, pass_fds=launch.fds, stdout=subprocess.PIPE, **made.person())  # type: ignore[call-overload]
+        running = subprocess.Popen(launch.argv, pass_fds=launch.fds, stdout=subprocess.PIPE, **made.person())
         time.sleep(0.1)
         (made.project / "CLAUDE.md").unlink()
         assert running.communicate()[0] == b"tried\n"
@@ -171,7 +166,7 @@ def test_a_protected_name_made_in_a_subfolder_is_set_aside() -> None:
     with world(people()[-1]) as made:
         box = box_in(made)
         launch = box.launch(["bash", "-c", "mkdir -p deep/er; echo obey > deep/er/AGENTS.md"], str(made.project))
-        subprocess.run(launch.argv, pass_fds=launch.fds, **made.person())  # type: ignore[call-overload]
+        subprocess.run(launch.argv, pass_fds=launch.fds, **made.person())
         (note,) = launch.finish()
         assert "protected name" in note
         assert (made.project / f"deep/er/AGENTS.md{SET_ASIDE}").read_text() == "obey\n"
@@ -253,7 +248,7 @@ def test_a_home_directory_is_not_writable_as_a_project() -> None:
         box = bubblewrap.find(place, ())
         assert box
         launch = box.launch(["bash", "-c", "echo x > .bashrc"], str(made.home))
-        subprocess.run(launch.argv, pass_fds=launch.fds, capture_output=True, **made.person())  # type: ignore[call-overload]
+        subprocess.run(launch.argv, pass_fds=launch.fds, capture_output=True, **made.person())
         launch.finish()
         assert not (made.home / ".bashrc").exists()
         box.close()

@@ -64,7 +64,7 @@ def undocumented(x: str) -> str:
     return x
 
 
-def unhinted(x):  # type: ignore[no-untyped-def]
+def unhinted(x):
     """Words."""
 
 
@@ -72,7 +72,7 @@ def many(*args: str) -> None:
     """Words."""
 
 
-def strange(x: Path.__class__) -> None:  # type: ignore[valid-type,name-defined]
+def strange(x: Path.__class__) -> None:
     """Words."""
 
 
@@ -88,7 +88,7 @@ def strange(x: Path.__class__) -> None:  # type: ignore[valid-type,name-defined]
 )
 def test_what_cannot_be_a_tool_is_refused_with_what_is_right(function: object, words: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        function_tool(function)  # type: ignore[arg-type]
+        function_tool(function)
     assert words in str(caught.value)
 
 
@@ -113,7 +113,7 @@ exit ${CODE:-0}
 def script(tmp_path: Path, text: str, name: str = "greet.sh", **settings: object) -> Tool:
     path = tmp_path / name
     path.write_text(text)
-    env = {"PATH": os.environ["PATH"], **settings.get("env", {})}  # type: ignore[dict-item]
+    env = {"PATH": os.environ["PATH"], **settings.get("env", {})}
     return script_tool(str(path), cwd=str(tmp_path), env=env, timeout_s=0.5)
 
 

@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Place:
 
 
 def judge(place: Place, tool: str, path: str, *rules: str) -> Decision:
-    made = tuple(parse_rule(text.split(" ", 1)[1], text.split(" ", 1)[0]) for text in rules)  # type: ignore[arg-type]
+    made = tuple(parse_rule(text.split(" ", 1)[1], text.split(" ", 1)[0]) for text in rules)
     return decide(ToolCall("1", tool, {"path": path}), made, place)
 
 

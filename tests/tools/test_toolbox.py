@@ -119,7 +119,7 @@ def test_a_tool_that_hangs_is_ended(tmp_path: Path) -> None:
 
 
 def no_sandbox(root: Path, **settings: object) -> Kit:
-    return Kit(root, sandbox="off", **settings)  # type: ignore[arg-type]
+    return Kit(root, sandbox="off", **settings)
 
 
 def test_without_a_user_what_would_ask_is_refused_with_the_way_on(tmp_path: Path) -> None:
@@ -150,7 +150,7 @@ def test_without_write_files_are_not_written(tmp_path: Path) -> None:
 
 
 def answers(verdict: str, edited: ToolCall | None = None) -> object:
-    return lambda question: Answer(verdict, edited)  # type: ignore[arg-type]
+    return lambda question: Answer(verdict, edited)
 
 
 def test_a_user_is_shown_exactly_what_will_run(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from ra.tools.paths import Place
@@ -75,7 +75,7 @@ class World:
                 stderr=subprocess.STDOUT,
                 timeout=20,
                 start_new_session=True,
-                **self.person(),  # type: ignore[call-overload]
+                **self.person(),
             )
         finally:
             for descriptor in launch.fds:
@@ -95,6 +95,14 @@ class World:
             abstract=self.base.name,
             canary=CANARY,
         )
+
+    def first_harm(self, box: Box, commands: Mapping[str, str]) -> dict[str, tuple[list[str], str]]:
+        """The first command that does harm in the box, with the harm and what it printed; empty when none does."""
+        for name, command in commands.items():
+            output = self.run(box, self.filled(command))
+            if found := self.harm(output):
+                return {name: (found, output)}
+        return {}
 
     def harm(self, output: str = "") -> list[str]:
         """What a command reached that it must not; empty when all is as it was."""
@@ -145,7 +153,7 @@ class World:
 
     def _listen(self, family: int, kind: int, address: object) -> socket.socket:
         server = socket.socket(family, kind)
-        server.bind(address)  # type: ignore[arg-type]
+        server.bind(address)
         server.setblocking(False)
         if kind == socket.SOCK_STREAM:
             server.listen(8)

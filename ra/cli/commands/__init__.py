@@ -14,11 +14,9 @@ from ra.cli.output import Streams
 from ra.config.load import Resolved
 from ra.core.errors import UsageError
 
-# The modules are named after what they show; `context` would hide the package of that name.
-MODULES = {name: f"ra.cli.commands.{name}" for name in flags.COMMANDS} | {
-    "bench": "ra.bench.command",
-    "serve": "ra.cli.commands.serve",
-    "daemon": "ra.cli.commands.serve",
+MODULES = {name: f"{__name__}.{name}" for name in flags.COMMANDS} | {
+    "bench": "ra.bench.command",  # a package of its own
+    "daemon": f"{__name__}.serve",  # what agentx calls it
 }
 
 

@@ -5,12 +5,13 @@ from typing import Annotated
 
 import typer
 
-from ra.agent.settings import STRATEGIES, check_strategy
+from ra.agent.settings import NO_AGENTS, check_strategy
 from ra.cli import table
 from ra.cli.commands import Call
 from ra.config import paths
 from ra.config.edit import change
 from ra.config.show import shown
+from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Named agents of the configuration.")
@@ -55,14 +56,14 @@ def capability(
     agent: Annotated[str, typer.Argument(metavar="ID")],
     context_strategy: Annotated[
         str | None,
-        typer.Option("--context-strategy", metavar="NAME", help="timeline, layered, planner, a .py file; - clears it"),
+        typer.Option("--context-strategy", metavar="NAME", help=f"{', '.join(STRATEGIES)}, a .py file; - clears it"),
     ] = None,
 ) -> None:
     """Change an agent in your own configuration file. Comments and order stay."""
     call: Call = ctx.obj
     known = call.resolved.config.agents
     if agent not in known:
-        raise UsageError(f"No agent is named {agent!r}. Known agents: {', '.join(sorted(known)) or 'none'}.")
+        raise UsageError(f"No agent is named {agent!r}. Known agents: {', '.join(sorted(known)) or NO_AGENTS}.")
     if context_strategy is None:
         raise UsageError(f"Say what to change: --context-strategy {'|'.join(STRATEGIES)}, or - to clear it.")
     value = None if context_strategy == "-" else check_strategy(context_strategy, place="--context-strategy")

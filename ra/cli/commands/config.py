@@ -54,5 +54,7 @@ def init(
     except FileExistsError as error:
         raise UserError(f"{target} exists already; `ra config show` shows what is in force.") from error
     except OSError as error:
-        raise UserError(f"{target} cannot be written: {error.strerror}.") from error
+        raise UserError(
+            f"{target} cannot be written: {error.strerror}; `ra config init --user` writes your own file."
+        ) from error
     call.streams.err(f"Written: {target}. Uncomment what you change.\n")

@@ -1,4 +1,4 @@
-"""`ra local`: the embedded model, and how to get it."""
+"""`ra local`: is the embedded model there, and how does one get it?"""
 
 from typing import Annotated
 

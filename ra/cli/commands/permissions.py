@@ -1,12 +1,12 @@
 """`ra permissions`: what may the model do here, what would happen to this call, and why?"""
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
 
 from ra.app import Options
-from ra.app.parts import allowed, custom_tools, rules
+from ra.app.tooling import allowed, rules, tools_here
 from ra.cli import oneshot, table
 from ra.cli.commands import Call
 from ra.cli.safe import visible
@@ -87,20 +87,12 @@ def forget(ctx: typer.Context, rule: Annotated[str, typer.Argument(help="as `ra 
 
 
 def _toolbox(call: Call, options: Options) -> Toolbox:
-    """As a run would have it, without MCP servers: their calls are judged by name."""
-    agent = call.resolved.config.agent
-    return Toolbox(
-        root=str(call.resolved.root),
-        cwd=str(call.resolved.cwd),
-        home=call.env.get("HOME", ""),
-        env=call.env,
-        rules=rules(call.resolved, options),
-        writes=options.write,
-        sandbox=options.sandbox,
-        hidden=(str(call.resolved.data_dir),),
-        settings=agent.tools,
-        custom=custom_tools(call.resolved, call.env),
-    )
+    """As a run has it, without MCP servers: their calls are judged by name."""
+    return tools_here(call.resolved, options, call.env, recall=_never, entries=tuple, agent=_never, fetch=_never)
+
+
+async def _never(_: str) -> Any:
+    raise AssertionError("a call that is explained is not run")
 
 
 def _known(tool: str) -> str:

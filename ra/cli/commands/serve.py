@@ -1,4 +1,4 @@
-"""`ra serve` (and `agentx daemon`): agents for programs, over HTTP."""
+"""`ra serve` (and `agentx daemon`): how do programs talk to agents? Over HTTP."""
 
 from functools import partial
 from typing import Annotated, Literal
@@ -7,7 +7,7 @@ import msgspec
 import typer
 
 from ra.app import App
-from ra.app.parts import rules
+from ra.app.tooling import rules
 from ra.cli import oneshot
 from ra.cli.commands import Call
 from ra.cli.trusting import settle

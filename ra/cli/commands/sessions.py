@@ -78,7 +78,7 @@ def export_session(
         with to.open("w", encoding="utf-8") as file:
             file.writelines(text)
     except OSError as error:
-        raise UserError(f"{to} cannot be written: {error.strerror}.") from error
+        raise UserError(f"{to} cannot be written: {error.strerror}; name another file.") from error
     call.streams.err(f"Written to {to}.\n")
 
 
@@ -95,7 +95,9 @@ def _exported(store: Store, timeline: SqliteTimeline, *, markdown: bool) -> Iter
 @app.command("import")
 def import_sessions(
     ctx: typer.Context,
-    files: Annotated[list[Path], typer.Argument(metavar="FILE…", help="ra, Claude Code, Codex or pi transcripts")],
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE…", help=f"transcripts of {', '.join(readers.READERS.values())}")
+    ],
 ) -> None:
     """Take over recorded sessions; go on with one by `ra --resume ID`."""
     call: Call = ctx.obj
@@ -110,7 +112,7 @@ def import_sessions(
                 call.streams.out(f"{session}\t{transcript.name}\n")
                 imported += 1
     if not imported:
-        raise UserError("Nothing could be imported.")
+        raise UserError("Nothing could be imported; what stands above says why.")
 
 
 @app.command()

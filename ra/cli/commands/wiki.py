@@ -13,7 +13,7 @@ from ra.context.wiki import Passage, query
 from ra.core.errors import UserError
 from ra.core.messages import say
 from ra.core.value import encode
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Query folders of Markdown.")
 
@@ -43,7 +43,7 @@ def ask(
     if not dirs:
         raise UserError("There is no wiki: name its folders in ra.yaml, such as `session: {wiki: {dirs: [docs]}}`.")
     if missing := [folder for folder in dirs if not folder.is_dir()]:
-        raise UserError(f"session.wiki.dirs: there is no folder {missing[0]}.")
+        raise UserError(f"session.wiki.dirs: there is no folder {missing[0]}; make it, or name the right one.")
     found = query(words, dirs, root=call.resolved.root, limit=limit)
     text = asyncio.run(_answer(call, words, found)) if answer and found else ""
     if as_json:

@@ -25,7 +25,7 @@ async def compact(repl: "Repl", argument: str) -> None:
     """Preview, question, compaction."""
     engine = repl.session.engine
     if engine.configured is None:
-        raise UsageError("There is nothing to compact yet.")
+        raise UsageError("There is nothing to compact yet; ask something first.")
     plan = preview(engine, price=repl.app.price)
     repl.show(previewed(plan))
     if not plan.worth or await repl.terminal.choose("Compact?", {"y": "yes", "n": "no"}) != "y":

@@ -8,7 +8,9 @@ import msgspec
 
 from ra.cli.repl import changing, looking, sessions, settings
 from ra.cli.repl.complete import Offer, fixed
+from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
+from ra.costs import ledger
 
 if TYPE_CHECKING:
     from ra.cli.repl.core import Repl
@@ -67,7 +69,7 @@ TABLE: tuple[Command, ...] = (
         "[NAME]",
         "show or change the context strategy",
         settings.strategy,
-        offers=fixed(*settings.STRATEGIES),
+        offers=fixed(*STRATEGIES),
     ),
     Command(
         "cost",
@@ -75,7 +77,7 @@ TABLE: tuple[Command, ...] = (
         "what this session has cost, and on what",
         looking.cost,
         at_once=True,
-        offers=fixed(*looking.BYS),
+        offers=fixed(*ledger.BYS),
     ),
     Command("sessions", "", "the sessions of this project", sessions.list_, at_once=True),
     Command(

@@ -90,7 +90,7 @@ class Repl:
 
     def _warm_up(self) -> None:
         """Load what the first prompt will need, while it is being typed."""
-        from ra.cli.repl import commands  # noqa: F401
+        from ra.cli.repl import commands  # noqa: F401 - loading it is the point
 
         self.app.price(self.app.model, Usage(input=1))
 

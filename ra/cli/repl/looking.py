@@ -23,13 +23,12 @@ from ra.core.messages import say
 from ra.core.model import Usage
 from ra.costs import ledger
 from ra.reading import Reading
-from ra.timeline.memory import MemoryTimeline
+from ra.timeline.in_memory import MemoryTimeline
 
 if TYPE_CHECKING:
     from ra.cli.repl.commands import Command
     from ra.cli.repl.core import Repl
 
-BYS = ("session", "model", "source", "tool", "day")
 UNFOLDED = 400  # lines of one result
 
 KEYS = {
@@ -77,7 +76,7 @@ async def context(repl: "Repl", argument: str) -> None:
         raise UsageError(f"/context takes all or diff, not {one_line(argument, 40)!r}.")
     if argument == "diff":
         if repl.status.calls < 2:
-            raise UsageError("A difference needs two model calls; this session has fewer.")
+            raise UsageError("A difference needs two model calls; this session has fewer. Ask something more first.")
         repl.show(await asyncio.to_thread(_difference, reading(repl)))
         return
     told, spent = await _told(repl)
@@ -168,11 +167,11 @@ async def tools(repl: "Repl", argument: str) -> None:
 
 
 async def cost(repl: "Repl", argument: str) -> None:
-    by = argument or "source"
-    if by not in BYS:
-        raise UsageError(f"/cost takes {', '.join(BYS)}, not {one_line(argument, 40)!r}.")
+    by = next((known for known in ledger.BYS if known == (argument or "source")), None)
+    if by is None:
+        raise UsageError(f"/cost takes {', '.join(ledger.BYS)}, not {one_line(argument, 40)!r}.")
     events = list(repl.session.journal.timeline.events())
-    spends = ledger.fold([(repl.session.id, events)], by=by, rows=repl.app.prices.row)  # type: ignore[arg-type]
+    spends = ledger.fold([(repl.session.id, events)], by=by, rows=repl.app.prices.row)
     if not spends:
         repl.say("Nothing was spent yet.", "dim")
         return

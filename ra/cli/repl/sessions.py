@@ -35,7 +35,7 @@ class Quote(Value, frozen=True):
 async def list_(repl: "Repl", argument: str) -> None:
     found = quotes(repl)
     if not found:
-        repl.say("No sessions of this project are stored yet.", "dim")
+        repl.say("No sessions of this project are stored yet; a prompt begins one.", "dim")
         return
     repl.show(_table(repl, found))
 
@@ -47,7 +47,7 @@ async def resume(repl: "Repl", argument: str) -> None:
         return
     info = repl.app.store.info(chosen)
     if info.id == repl.session.id:
-        raise UsageError("That is this session.")
+        raise UsageError("That is this session; /sessions lists the others.")
     shorter = await _offer(repl, info.id)
     if shorter is None:
         return
@@ -61,7 +61,7 @@ async def resume(repl: "Repl", argument: str) -> None:
 
 async def fork(repl: "Repl", argument: str) -> None:
     if repl.args.no_session or repl.session.engine.configured is None:
-        raise UsageError("There is nothing stored to copy yet.")
+        raise UsageError("There is nothing stored to copy yet; ask something first.")
     old = repl.session.id
     await repl.switch(repl.app.open(resume=old, fork=True))
     repl.say(f"This is a copy now: {repl.session.id}. The original is {old}.", "dim")
@@ -120,7 +120,7 @@ async def _pick(repl: "Repl") -> str:
     """The id of a session, "" when none was wanted."""
     found = quotes(repl)
     if not found:
-        raise UsageError("No sessions of this project are stored yet.")
+        raise UsageError("No sessions of this project are stored yet; a prompt begins one.")
     repl.show(_table(repl, found))
     typed = (await repl.terminal.line("number or id › ") or "").strip()
     if typed.isdecimal() and 1 <= int(typed) <= len(found):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, get_args
 from ra.app import App
 from ra.cli import oneshot
 from ra.cli.repl.complete import Offer
+from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
 from ra.core.model import Level
 from ra.providers import catalog
@@ -14,7 +15,6 @@ if TYPE_CHECKING:
     from ra.cli.repl.core import Repl
 
 LEVELS: tuple[str, ...] = get_args(Level)
-STRATEGIES = ("timeline", "layered", "planner")
 
 
 async def model(repl: "Repl", argument: str) -> None:

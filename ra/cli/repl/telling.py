@@ -13,6 +13,7 @@ from ra.cli.repl.changes import change
 from ra.cli.repl.terminal import Fragments
 from ra.cli.repl.wrap import last_rows
 from ra.cli.safe import one_line, visible
+from ra.cli.spinner import FRAMES
 from ra.core.events import (
     Compacted,
     Event,
@@ -29,7 +30,6 @@ from ra.core.events import (
 )
 from ra.core.messages import ToolCall
 
-FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PIECE = 10  # lines that are rendered at once
 THOUGHT_ROWS = 3
 PATIENCE_S = 1.0  # a shorter wait needs no clock
@@ -151,9 +151,9 @@ class Telling:
     def _end(self, end: RunEnded) -> None:
         self.busy, self._running = "", {}
         if end.outcome == "empty":
-            self.note("the model gave an empty answer", "yellow")
+            self.note("the model gave an empty answer; ask again, or choose another with /model", "yellow")
         elif end.outcome == "refused":
-            self.note("the model refused to answer", "yellow")
+            self.note("the model refused to answer; put it another way, or choose another with /model", "yellow")
         elif end.outcome == "interrupted":
             self.note("stopped; what was said is kept", "yellow")
         elif end.error:

@@ -1,6 +1,7 @@
 """How does a request come down to its size? The strategy, the ladder below it, and the guard behind it."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from importlib import import_module
 
 import msgspec
 
@@ -19,6 +20,12 @@ from ra.core.model import Request
 
 SHRINK = 0.90  # a compaction that leaves more than this of a request is not worth a rewritten cache
 KEPT = 0.25  # of the request, at most, for words that must be kept
+
+
+_INDEXED = ("digest", "auto", "summarize")  # the last when nobody can be asked
+
+Hide = Callable[[View, Zones, Room], Checkpointed | None]
+"""What a module that is a compaction holds: hides groups of the compactable zone; None when there are none."""
 
 
 class Shrunk(msgspec.Struct, frozen=True):
@@ -65,10 +72,11 @@ class Compactor:
         return Shrunk(slim, _accounted(view, facts, reason, room), (*warnings, *more))
 
     def hide(self, view: View, zones: Zones, room: Room) -> Checkpointed | None:
-        """What needs no model: the fewest groups, or all of them behind an index."""
-        if self._settings.strategy == "truncate":
-            return truncate(view, zones, room.goal)
-        return self._digest.compact(view, zones, room.index, merged=room.merged, stack=room.stack)
+        """What needs no model: everything behind an index, or what the module of the strategy's name hides."""
+        if self._settings.strategy in _INDEXED:
+            return self._digest.compact(view, zones, room.index, merged=room.merged, stack=room.stack)
+        hide: Hide = import_module(f"ra.context.compaction.{self._settings.strategy}").hide
+        return hide(view, zones, room)
 
     async def _compact(
         self, view: View, zones: Zones, room: Room, *, sent: Request, focus: str

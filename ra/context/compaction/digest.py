@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Sequence
 
 from ra.context.compaction import names
-from ra.context.compaction.trace import Note, Trace, trace
+from ra.context.compaction.findings import Note, Trace, trace
 from ra.context.compaction.zones import Zones, gap
 from ra.context.tokens import Estimator
 from ra.context.units import Place, Unit

@@ -36,7 +36,9 @@ class Guard:
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise ConfigError(f"agent.context.mustKeep: {pattern!r} is no regular expression: {error}.") from error
+                raise ConfigError(
+                    f"agent.context.mustKeep: {pattern!r} is no regular expression: {error}; correct it."
+                ) from error
         self._patterns = tuple(patterns)
         self._found: dict[Place, tuple[str, ...]] = {}
         self._slow: set[str] = set()

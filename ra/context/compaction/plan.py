@@ -1,17 +1,15 @@
 """What would a compaction do, and when does it pay? All that `ra compact --dry-run` shows, without asking a model."""
 
 import math
-from collections.abc import Callable
 from decimal import Decimal
 
 from ra.context.cacheplan import first_difference
 from ra.context.compaction.compactor import SHRINK
 from ra.context.compaction.zones import gap, split
 from ra.context.engine import Engine
+from ra.core.functions import Price
 from ra.core.model import Usage
 from ra.core.value import Value
-
-Price = Callable[[str, Usage], Decimal | None]
 
 
 class Preview(Value, frozen=True):

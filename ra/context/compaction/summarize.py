@@ -3,13 +3,12 @@
 import asyncio
 import re
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
 
 import msgspec
 
 from ra.context.compaction.digest import Digest
+from ra.context.compaction.findings import line
 from ra.context.compaction.summary import Summary, fitted, lines, merged, parse, tagged
-from ra.context.compaction.trace import line
 from ra.context.compaction.truncate import marker
 from ra.context.compaction.zones import Zones, gap
 from ra.context.tokens import Estimator
@@ -18,6 +17,7 @@ from ra.context.view import View
 from ra.context.window import input_budget
 from ra.core.errors import BadStream, ProviderError
 from ra.core.facts import Checkpointed, Fact, Spent
+from ra.core.functions import Price
 from ra.core.messages import Text, ToolCall, ToolResult, say
 from ra.core.model import ModelInfo, Reply, Request, Section, Usage
 from ra.core.value import encode
@@ -38,7 +38,6 @@ _PENDING = re.compile(
 )
 
 Call = Callable[[Request], Awaitable[Reply]]
-Price = Callable[[str, Usage], Decimal | None]
 
 
 class Summarizer:

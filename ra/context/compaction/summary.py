@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ra.context.compaction.trace import line
+from ra.context.compaction.findings import line
 from ra.context.tokens import Estimator
 
 _PREVIOUS = "Previously compacted context"

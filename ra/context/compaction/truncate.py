@@ -1,11 +1,16 @@
 """How is room made without a model and without touching the cached prefix? Hide the fewest groups, from the back."""
 
+from ra.context.compaction.room import Room
 from ra.context.compaction.zones import Gap, Zones, gap
 from ra.context.units import Unit
 from ra.context.view import View
 from ra.core.facts import Checkpointed
 
 MARKER = 80  # tokens of the marker, at most
+
+
+def hide(view: View, zones: Zones, room: Room) -> Checkpointed | None:
+    return truncate(view, zones, room.goal)
 
 
 def truncate(view: View, zones: Zones, goal: int) -> Checkpointed | None:

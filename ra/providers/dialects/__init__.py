@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, cast
 
 from ra.core.errors import UsageError
+from ra.providers.vendors import BY_NAME
 from ra.providers.wire import Dialect
 
 if TYPE_CHECKING:  # that each module is a Dialect
@@ -11,11 +12,9 @@ if TYPE_CHECKING:  # that each module is a Dialect
 
     _ALL: tuple[Dialect, ...] = (anthropic, openai, openai_chat, google)
 
-NAMES = ("anthropic", "openai", "openai-chat", "google")
-
 
 def dialect(name: str) -> Dialect:
     """The dialect of that name, loaded when it is asked for: one run speaks one."""
-    if name not in NAMES:
-        raise UsageError(f"Unknown dialect {name!r}; use {', '.join(NAMES)}.")
+    if name not in BY_NAME:
+        raise UsageError(f"Unknown dialect {name!r}; use {', '.join(BY_NAME)}.")
     return cast(Dialect, import_module(f"{__name__}.{name.replace('-', '_')}"))

@@ -15,6 +15,7 @@ from ra.core.value import JsonObject, encode
 from ra.providers.errors import failure
 from ra.providers.transports import route, sse
 from ra.providers.transports.connection import Connection, Dropped, connect
+from ra.providers.vendors import BY_NAME
 from ra.providers.wire import Dialect
 
 MAX_ERROR_BYTES = 64 * 1024
@@ -49,7 +50,7 @@ class HttpTransport:
         self._kept: list[Connection] = []
 
     async def events(self, dialect: Dialect, request: Request, body: JsonObject) -> AsyncGenerator[JsonObject, None]:
-        path = join(self._server.path, dialect.path(request), complete=dialect.name in ("openai", "openai-chat"))
+        path = join(self._server.path, dialect.path(request), complete=BY_NAME[dialect.name].complete)
         payload = encode(body)
         head = self._head(path, {**dialect.headers(self._api_key), **self._headers}, len(payload))
         connection, response = await self._ask(head, payload)
@@ -90,7 +91,9 @@ class HttpTransport:
             return h11.Request(method="POST", target=target, headers=list(merged.items()))
         except (h11.LocalProtocolError, UnicodeEncodeError) as error:
             # The value may be the key, so it is not shown.
-            raise UserError("The API key or a header holds characters that HTTP does not allow.") from error
+            raise UserError(
+                "The API key or a header holds characters that HTTP does not allow; copy it anew."
+            ) from error
 
     async def _ask(self, head: h11.Request, payload: bytes) -> tuple[Connection, h11.Response]:
         """The head of the answer, over a kept connection or, when the server has dropped that, over a new one."""

@@ -37,7 +37,9 @@ def server(base_url: str) -> Server:
         parts = urlsplit(base_url.strip())
         port = parts.port
     except ValueError as error:
-        raise UserError(f"Base URL {base_url!r} cannot be read: {error}.") from error
+        raise UserError(
+            f"Base URL {base_url!r} cannot be read: {error}; it should look like https://host[:port][/path]."
+        ) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UserError(f"Base URL {base_url!r} is not usable; it should look like https://host[:port][/path].")
     if parts.query or parts.fragment or parts.username or parts.password is not None:

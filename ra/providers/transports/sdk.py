@@ -26,6 +26,8 @@ class SdkTransport:
         self._client: Any = None  # one of a dozen classes that share no type
 
     async def events(self, dialect: Dialect, request: Request, body: JsonObject) -> Events:
+        if dialect.name not in _SENDERS:
+            raise UserError(f"No vendor's client speaks {dialect.name}; set agent.transport to http or auto.")
         if self._client is None:
             self._client = self._made()
         try:
@@ -33,7 +35,7 @@ class SdkTransport:
                 async for event in events:
                     yield event
         except ImportError as error:  # signing for AWS needs boto3, which only the call finds out
-            raise UserError(f"The way to this model needs a package that is not installed: {error}.") from error
+            raise _missing(error) from error
 
     async def close(self) -> None:
         client, self._client = self._client, None
@@ -44,7 +46,7 @@ class SdkTransport:
         try:
             return self._make()
         except ImportError as error:
-            raise UserError(f"The way to this model needs a package that is not installed: {error}.") from error
+            raise _missing(error) from error
         except Exception as error:  # each vendor has its own types for a setting that is missing
             raise UserError(f"The vendor's client cannot be set up: {error}") from error
 
@@ -158,6 +160,11 @@ def _refused(error: Any, provider: ProviderName) -> ProviderError:
     """A status error of the Anthropic and OpenAI clients. One inside a stream comes with the stream's own 200."""
     body = error.body if isinstance(error.body, dict) else (error.response.text if error.response.is_closed else "")
     return failure(error.response.status_code, dict(error.response.headers), body, provider=provider)
+
+
+def _missing(error: ImportError) -> UserError:
+    package = error.name or "it"
+    return UserError(f"The way to this model needs a package that is not installed: {error}. pip install {package}")
 
 
 def _unreachable(error: Exception) -> Unavailable:

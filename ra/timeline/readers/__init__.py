@@ -1,11 +1,11 @@
 """How do transcripts of other programs become timelines?"""
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from ra.core.errors import UserError
-from ra.timeline.readers import claude, codex, messages, native, pi
+from ra.timeline.readers import messages, native
 from ra.timeline.readers.lines import Skips, Unreadable, objects, parse
 from ra.timeline.readers.transcript import Transcript
 
@@ -13,15 +13,16 @@ __all__ = ["Reader", "Transcript", "detect", "discover", "read"]
 
 Reader = Callable[[Path], list[Transcript]]
 
-_RECOGNISED: tuple[tuple[Callable[[dict[str, Any]], bool], Reader], ...] = (
-    (native.recognises, native.read),
-    (codex.recognises, codex.read),
-    (pi.recognises, pi.read),
-    (claude.recognises, claude.read),
-    (messages.recognises, messages.read_lines),
-)
+READERS = {
+    "native": "ra",
+    "codex": "Codex",
+    "pi": "pi",
+    "claude": "Claude Code",
+    "messages": "lists of OpenAI messages",
+}
+"""Modules in the order in which they are asked, and whose transcripts each reads: `recognises(entry)`, `read(path)`."""
+
 _LOOKED_AT = 100  # lines: enough to get past a damaged beginning
-_KNOWN = "ra, Claude Code, Codex and pi sessions and lists of OpenAI messages can be read"
 
 
 def detect(path: Path) -> Reader | None:
@@ -34,14 +35,14 @@ def detect(path: Path) -> Reader | None:
         # A list or an object over many lines: what its lines look like by themselves means nothing.
         spread = head[:1] in (b"[", b"{") and not _is_json(head.splitlines()[0])
         if head.startswith(b"[") and spread:
-            return messages.read
+            return messages.read_document
         entries = [entry for _, entry in objects(path, Skips(), lines=_LOOKED_AT)]
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
-    found = (reader for entry in entries for recognises, reader in _RECOGNISED if recognises(entry))
-    reader = next(found, None)
-    if reader in (None, messages.read_lines) and (spread or head.startswith(b"[")):
-        return messages.read
+    readers = [import_module(f"{__name__}.{name}") for name in READERS]
+    reader: Reader | None = next((one.read for entry in entries for one in readers if one.recognises(entry)), None)
+    if reader in (None, messages.read) and (spread or head.startswith(b"[")):
+        return messages.read_document
     return reader
 
 
@@ -57,7 +58,8 @@ def read(path: Path) -> list[Transcript]:
     """All conversations of a file. What cannot be used is told in `skipped`; the rest is used. Raises UserError."""
     reader = detect(path)
     if reader is None:
-        problem = "empty" if not path.stat().st_size else f"not a transcript: {_KNOWN}"
+        known = ", ".join(READERS.values())
+        problem = f"not a transcript of what can be read: {known}" if path.stat().st_size else "empty"
         return [Transcript(path.stem, [], [problem], "unknown")]
     return reader(path)
 

@@ -24,14 +24,14 @@ def recognises(entry: dict[str, Any]) -> bool:
     return _is_message(entry) or _conversation(entry) is not None
 
 
-def read(path: Path) -> list[Transcript]:
+def read_document(path: Path) -> list[Transcript]:
     """A document of one piece, or, if that gives nothing, one of lines after all."""
     skips = Skips()
     found = _transcripts(path, elements(path, skips), skips, unit="element")
-    return found if any(transcript.events for transcript in found) else read_lines(path)
+    return found if any(transcript.events for transcript in found) else read(path)
 
 
-def read_lines(path: Path) -> list[Transcript]:
+def read(path: Path) -> list[Transcript]:
     """A document of lines."""
     skips = Skips()
     return _transcripts(path, objects(path, skips), skips, unit="line")

@@ -1,22 +1,22 @@
 """Who does a side task? Agent: a sub-agent with a window of its own, of which only the answer comes back."""
 
-from collections.abc import Awaitable, Callable
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from ra.tools.kit import Kit
 from ra.tools.tool import Mistake, Output, Say, Tool, declare
-
-RunAgent = Callable[[str], Awaitable[Output]]
 
 
 class AgentArgs(msgspec.Struct):
     task: Annotated[str, Meta(description="Everything it must know; it sees nothing of this conversation")]
 
 
-def agent_tool(run_agent: RunAgent) -> Tool:
-    """`run_agent` answers a task; what it cost comes back as facts."""
+def tool(kit: Kit) -> Tool | None:
+    run_agent = kit.run_agent
+    if run_agent is None:
+        return None
 
     async def run(args: AgentArgs, say: Say) -> Output:
         if not args.task.strip():
@@ -29,4 +29,5 @@ def agent_tool(run_agent: RunAgent) -> Tool:
         name="Agent",
         description="Give a side task to a sub-agent; only its answer comes back.",
         own_timeout=True,
+        free=True,
     )

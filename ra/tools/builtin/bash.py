@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from typing import Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated, Protocol
 
 import msgspec
 from msgspec import Meta
@@ -10,6 +10,9 @@ from msgspec import Meta
 from ra.tools.paths import Place, shown
 from ra.tools.process import Ended, Launch, Running, start
 from ra.tools.tool import Mistake, Output, Say, Tool, declare, text_output
+
+if TYPE_CHECKING:
+    from ra.tools.kit import Kit
 
 MAX_JOBS = 8
 MAX_TIMEOUT_S = 3600
@@ -114,10 +117,10 @@ class Shell:
         return text_output("\n".join([text, *ended.notes, f"[job {number} {state}]"]).lstrip("\n"))
 
 
-def bash_tool(shell: Shell) -> Tool:
+def tool(kit: "Kit") -> Tool:
     return declare(
         BashArgs,
-        shell.run,
+        kit.shell.run,
         name="Bash",
         description="Run commands; cd lasts. Sandbox: no network, writes only to the project and a private /tmp.",
         own_timeout=True,

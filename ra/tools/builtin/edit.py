@@ -10,7 +10,8 @@ import msgspec
 from msgspec import Meta
 
 from ra.tools.files import read_whole, replace_file
-from ra.tools.paths import Place, shown
+from ra.tools.kit import Kit
+from ra.tools.paths import shown
 from ra.tools.tool import Mistake, Say, Tool, declare
 from ra.tools.undo import Undo
 
@@ -29,10 +30,10 @@ class EditArgs(msgspec.Struct):
     edits: Annotated[list[Replacement], Meta(description="Instead: several, in order, all or none")] = []
 
 
-def edit_tool(place: Place, undo: Undo) -> Tool:
+def tool(kit: Kit) -> Tool:
     async def run(args: EditArgs, say: Say) -> str:
-        path = place.resolve(args.path, "Edit")
-        return await asyncio.to_thread(_edit, path, args, undo)
+        path = kit.place.resolve(args.path, "Edit")
+        return await asyncio.to_thread(_edit, path, args, kit.undo)
 
     return declare(EditArgs, run, name="Edit", description="Replace exact text in a file.")
 

@@ -1,13 +1,13 @@
 """What must not be forgotten? Entry: keyed notes that stay in front of the model through compactions and restarts."""
 
-from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
 
-from ra.core.facts import Entry, EntryRemoved, EntrySet
+from ra.core.facts import EntryRemoved, EntrySet
 from ra.core.text import clean
+from ra.tools.kit import Kit
 from ra.tools.tool import Mistake, Output, Say, Tool, declare, text_output
 
 
@@ -17,8 +17,11 @@ class EntryArgs(msgspec.Struct):
     content: Annotated[str, Meta(description="For set; replaces what the id held")] = ""
 
 
-def entry_tool(entries: Callable[[], Sequence[Entry]]) -> Tool:
-    """`entries` gives the live ones. What changes is returned as a fact; the loop records it."""
+def tool(kit: Kit) -> Tool | None:
+    """What changes is returned as a fact; the loop records it."""
+    entries = kit.entries
+    if entries is None:
+        return None
 
     async def run(args: EntryArgs, say: Say) -> Output:
         live = {entry.id: entry for entry in entries()}
@@ -39,4 +42,5 @@ def entry_tool(entries: Callable[[], Sequence[Entry]]) -> Tool:
         run,
         name="Entry",
         description="Keep a note that survives when old conversation is cut: decisions, plans.",
+        free=True,
     )

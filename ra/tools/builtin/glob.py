@@ -11,7 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from ra.tools.globs import glob_regex
-from ra.tools.paths import Place, shown
+from ra.tools.kit import Kit
+from ra.tools.paths import shown
 from ra.tools.tool import Mistake, Say, Tool, declare
 from ra.tools.walk import RIPGREP_RULES, ripgrep, walk
 
@@ -23,13 +24,13 @@ class GlobArgs(msgspec.Struct):
     path: Annotated[str, Meta(description="Folder to look in")] = "."
 
 
-def glob_tool(place: Place, *, timeout_s: float) -> Tool:
+def tool(kit: Kit) -> Tool:
     async def run(args: GlobArgs, say: Say) -> str:
-        start = place.resolve(args.path, "Glob")
+        start = kit.place.resolve(args.path, "Glob")
         if not os.path.isdir(start):
             raise Mistake(f"{shown(args.path)} is not a folder.")
         prefix = "" if args.path in (".", "./", "") else args.path
-        return await asyncio.to_thread(_glob, start, args.pattern, prefix, timeout_s)
+        return await asyncio.to_thread(_glob, start, args.pattern, prefix, kit.timeout_s)
 
     return declare(
         GlobArgs,

@@ -12,7 +12,8 @@ import msgspec
 from msgspec import Meta
 
 from ra.tools.globs import glob_regex
-from ra.tools.paths import Place, shown
+from ra.tools.kit import Kit
+from ra.tools.paths import shown
 from ra.tools.tool import Mistake, Say, Tool, declare
 from ra.tools.walk import RIPGREP_RULES, ripgrep, walk
 
@@ -42,14 +43,12 @@ class Line(msgspec.Struct, frozen=True, order=True):
     text: str
 
 
-def grep_tool(place: Place, readable: Callable[[str], bool], *, timeout_s: float) -> Tool:
-    """`readable` says whether Read might show a file without asking: what may not be read is not searched either."""
-
+def tool(kit: Kit) -> Tool:
     async def run(args: GrepArgs, say: Say) -> str:
-        target = place.resolve(args.path, "Grep")
+        target = kit.place.resolve(args.path, "Grep")
         if not os.path.exists(target):
             raise Mistake(f"{shown(args.path)} does not exist.")
-        return await asyncio.to_thread(_grep, args, target, readable, time.monotonic() + timeout_s)
+        return await asyncio.to_thread(_grep, args, target, kit.readable, time.monotonic() + kit.timeout_s)
 
     return declare(
         GrepArgs, run, name="Grep", description="Search file contents; git-ignored files are left out.", reads_only=True

@@ -6,7 +6,8 @@ import os
 import msgspec
 
 from ra.tools.files import why_not
-from ra.tools.paths import Place, shown
+from ra.tools.kit import Kit
+from ra.tools.paths import shown
 from ra.tools.tool import Mistake, Say, Tool, declare
 
 MAX_NAMES = 1000
@@ -16,9 +17,9 @@ class LSArgs(msgspec.Struct):
     path: str = "."
 
 
-def ls_tool(place: Place) -> Tool:
+def tool(kit: Kit) -> Tool:
     async def run(args: LSArgs, say: Say) -> str:
-        return await asyncio.to_thread(_list, place.resolve(args.path, "LS"))
+        return await asyncio.to_thread(_list, kit.place.resolve(args.path, "LS"))
 
     return declare(LSArgs, run, name="LS", description="List a folder.", reads_only=True)
 

@@ -9,7 +9,8 @@ from msgspec import Meta
 
 from ra.core.messages import Document, Image, Text
 from ra.tools.files import open_regular
-from ra.tools.paths import Place, shown
+from ra.tools.kit import Kit
+from ra.tools.paths import shown
 from ra.tools.tool import Mistake, Output, Say, Tool, declare
 
 MAX_LINES = 2000
@@ -33,9 +34,9 @@ class ReadArgs(msgspec.Struct):
     limit: Annotated[int, Meta(description=f"Lines, at most {MAX_LINES}", ge=1)] = MAX_LINES
 
 
-def read_tool(place: Place) -> Tool:
+def tool(kit: Kit) -> Tool:
     async def run(args: ReadArgs, say: Say) -> str | Output:
-        path = place.resolve(args.path, "Read")
+        path = kit.place.resolve(args.path, "Read")
         return await asyncio.to_thread(read, path, args.offset, min(args.limit, MAX_LINES))
 
     return declare(

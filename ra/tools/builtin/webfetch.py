@@ -1,20 +1,19 @@
 """What does an address say? WebFetch: the page as text, fetched by the same guarded reader as `url:` in a prompt."""
 
-from collections.abc import Awaitable, Callable
-
 import msgspec
 
+from ra.tools.kit import Kit
 from ra.tools.tool import Mistake, Say, Tool, declare
-
-Fetch = Callable[[str], Awaitable[str]]
 
 
 class WebFetchArgs(msgspec.Struct):
     url: str
 
 
-def webfetch_tool(fetch: Fetch) -> Tool:
-    """`fetch` raises OSError or Mistake for what cannot be had."""
+def tool(kit: Kit) -> Tool | None:
+    fetch = kit.fetch
+    if fetch is None:
+        return None
 
     async def run(args: WebFetchArgs, say: Say) -> str:
         if not args.url.startswith(("https://", "http://")):

@@ -6,7 +6,8 @@ import os
 import msgspec
 
 from ra.tools.files import read_whole, replace_file
-from ra.tools.paths import Place, shown
+from ra.tools.kit import Kit
+from ra.tools.paths import shown
 from ra.tools.tool import Say, Tool, declare
 from ra.tools.undo import Undo
 
@@ -16,10 +17,10 @@ class WriteArgs(msgspec.Struct):
     content: str
 
 
-def write_tool(place: Place, undo: Undo) -> Tool:
+def tool(kit: Kit) -> Tool:
     async def run(args: WriteArgs, say: Say) -> str:
-        path = place.resolve(args.path, "Write")
-        return await asyncio.to_thread(_write, path, args, undo)
+        path = kit.place.resolve(args.path, "Write")
+        return await asyncio.to_thread(_write, path, args, kit.undo)
 
     return declare(WriteArgs, run, name="Write", description="Create a file or replace all of it.")
 

@@ -128,13 +128,14 @@ class Connection:
         """Be the task that enters and leaves the client. Raises Unreachable."""
         from mcp import Client
         from mcp_types import Implementation, ListRootsResult, Root
+        from pydantic import FileUrl
 
         # Its complaints would go to the terminal as they are, quoted from the server.
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         logging.getLogger("mcp").propagate = False
 
         async def roots(context: Any) -> ListRootsResult:
-            return ListRootsResult(roots=[Root(uri=Path(self._root).as_uri(), name="project")])  # type: ignore[arg-type]
+            return ListRootsResult(roots=[Root(uri=FileUrl(Path(self._root).as_uri()), name="project")])
 
         program = self._program(ended)
         transport = program.streams() if program else self._http()

@@ -1,5 +1,6 @@
 """`python -m tests.cli.repl.pictures`: the screenshots of docs/repl.md, taken of the real program."""
 
+import io
 import re
 import sys
 import tempfile
@@ -106,7 +107,7 @@ def svg(terminal: PtyTerminal, title: str) -> str:
     rows = [_row(terminal, number) for number in range(ROWS)]
     while rows and not rows[-1].plain.strip():
         rows.pop()
-    console = Console(record=True, width=COLUMNS, file=open("/dev/null", "w"), force_terminal=True)  # noqa: SIM115, PTH123
+    console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     for row in rows:
         console.print(row, no_wrap=True, crop=False)
     return console.export_svg(title=title, code_format=FORMAT, unique_id=title)

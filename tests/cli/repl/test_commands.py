@@ -42,7 +42,7 @@ WRONG = {
     "/help nosuch": "There is no command /nosuch; /help lists them.",
     "/context some": "/context takes all or diff, not 'some'.",
     "/context diff": "A difference needs two model calls",
-    "/compact": "There is nothing to compact yet.",
+    "/compact": "There is nothing to compact yet; ask something first.",
     "/recall": "Write /recall QUERY|REF: search or read back anything that was said.",
     "/pin": "Write /pin TEXT: keep a text in every request, after compactions too.",
     "/entries x": "/entries takes no argument.",
@@ -55,7 +55,7 @@ WRONG = {
     "/cost week": "/cost takes session, model, source, tool, day, not 'week'.",
     "/sessions x": "/sessions takes no argument.",
     "/resume zzz": "There is no session 'zzz'.",
-    "/fork": "There is nothing stored to copy yet.",
+    "/fork": "There is nothing stored to copy yet; ask something first.",
     "/attach nothing.txt": "nothing.txt: there is no such file.",
     "/tools 7": "No tool was called for the last prompt.",
     "/config x": "/config takes no argument.",
@@ -104,8 +104,8 @@ def test_context_diff_names_what_broke_the_prefix(start: Start, model: Model) ->
     terminal = start(rows=60)
     for number in range(2):
         terminal.enter(f"hello {number}")
-        terminal.wait(lambda number=number: len(model.bodies) == number + 1)  # type: ignore[misc]
-        terminal.wait(lambda number=number: terminal.text.count("Hello, world.") == number + 1)  # type: ignore[misc]
+        terminal.wait(lambda number=number: len(model.bodies) == number + 1)
+        terminal.wait(lambda number=number: terminal.text.count("Hello, world.") == number + 1)
     terminal.enter("/context diff")
     terminal.wait("The last request extends the one before it byte for byte")
 
@@ -114,7 +114,7 @@ def long_talk(terminal: PtyTerminal, model: Model, turns: int = 6) -> None:
     model.answer = lambda body: Step(text=f"Answer {len(body['messages'])}. " + "All work and no play. " * 400)
     for number in range(turns):
         terminal.enter(f"question {number}")
-        terminal.wait(lambda number=number: len(model.bodies) == number + 1)  # type: ignore[misc]
+        terminal.wait(lambda number=number: len(model.bodies) == number + 1)
         terminal.wait(lambda: "waiting" not in terminal.text and terminal.text.count("turn") == 1)
 
 

@@ -115,7 +115,7 @@ def pressed(*keys: tuple[str, float], writing: bool = False, before: float = -10
             typed += question.press(key, before=last, writing=writing or bool(typed))
             last = at
         answer = asyncio.wait_for(asyncio.shield(question.answer), ALONE_S + 0.1)
-        return await asyncio.gather(answer, return_exceptions=True), typed  # type: ignore[return-value]
+        return await asyncio.gather(answer, return_exceptions=True), typed
 
     (answer,), typed = asyncio.run(ask())
     return (answer if isinstance(answer, str) else ""), typed

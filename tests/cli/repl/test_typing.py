@@ -150,7 +150,7 @@ def test_keys_echo_while_an_answer_streams(start: Start, model: Model) -> None:
     terminal.wait("line 20")
     for letter in "quick":
         terminal.type(letter)
-        terminal.wait(lambda letter=letter: letter in _input(terminal.text), 2)  # type: ignore[misc]
+        terminal.wait(lambda letter=letter: letter in _input(terminal.text), 2)
     assert _input(terminal.text) == "› quick"
     assert "line 1999" not in terminal.everything
 

@@ -28,7 +28,7 @@ SYSTEM = (Section("system", "pinned", "You are a helpful assistant."),)
 
 def request(*texts: str, max_output: int = 24) -> Request:
     roles = ("user", "assistant")
-    messages: tuple[Message, ...] = tuple(say(roles[i % 2], text) for i, text in enumerate(texts))  # type: ignore[arg-type]
+    messages: tuple[Message, ...] = tuple(say(roles[i % 2], text) for i, text in enumerate(texts))
     return Request(local.MODEL, SYSTEM, messages, max_output=max_output)
 
 

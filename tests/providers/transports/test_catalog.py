@@ -97,7 +97,7 @@ def test_the_first_factor_follows_the_family(name: str, factor: float) -> None:
     ],
 )
 def test_thinking_is_of_the_kind_that_the_model_has(provider: str, name: str, thinking: str) -> None:
-    assert info(provider, name).thinking == thinking  # type: ignore[arg-type]
+    assert info(provider, name).thinking == thinking
 
 
 def test_a_whole_row() -> None:
@@ -114,5 +114,5 @@ def test_every_id_finds_its_own_row_and_no_id_is_there_twice() -> None:
 
 @pytest.mark.parametrize("provider", ["anthropic", "openai", "google"])
 def test_defaults_are_rows(provider: str) -> None:
-    for model in (catalog.default_model(provider), catalog.cheapest_model(provider)):  # type: ignore[arg-type]
-        assert info(provider, model).window is not None  # type: ignore[arg-type]
+    for model in (catalog.default_model(provider), catalog.cheapest_model(provider)):
+        assert info(provider, model).window is not None

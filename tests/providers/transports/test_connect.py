@@ -5,7 +5,7 @@ import pytest
 
 from ra.core.errors import UserError
 from ra.providers.account import Account, account
-from ra.providers.connect import GETTING_STARTED, choose, connect, model_for
+from ra.providers.connect import GETTING_STARTED, choose, connect, model_for, own_server
 from ra.providers.scripted import ScriptedProvider
 from ra.providers.settings import ProviderSettings
 
@@ -152,3 +152,11 @@ def test_a_script_is_played_from_its_file(tmp_path: Path) -> None:
     assert isinstance(connect("scripted", str(file), NONE, {}, data_dir=tmp_path), ScriptedProvider)
     with pytest.raises(UserError, match="--model"):
         connect("scripted", None, NONE, {}, data_dir=tmp_path)
+
+
+def test_a_server_of_ones_own_is_a_compatible_one_that_is_not_openais() -> None:
+    ollama, openai = {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}, {"OPENAI_BASE_URL": "https://api.openai.com/v1"}
+    assert own_server("openai-chat", NONE, ollama) == "http://127.0.0.1:1/v1"
+    assert own_server("openai-chat", ProviderSettings(base_url="http://box/v1"), openai) == "http://box/v1"
+    assert [own_server("openai-chat", NONE, env) for env in (openai, {})] == ["", ""]
+    assert own_server("openai", NONE, ollama) == ""

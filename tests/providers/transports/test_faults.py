@@ -18,8 +18,8 @@ from ra.providers.retry import Retries
 from ra.providers.script import Call, Fault, Step
 from ra.providers.settings import ProviderSettings
 from ra.testing.server import LoopbackServer
+from tests.providers.cases import DIALECTS
 
-DIALECTS = ("anthropic", "openai", "openai-chat", "google")
 WORDS = "The quick brown fox jumps over the lazy dog, again and again, until the very end of it."
 STEP = Step(text=WORDS, thinking="Foxes.", signature="c2ln")
 REQUEST = Request("m", (), (say("user", "Tell me."),), tools=(ToolSpec("Read", "reads", {"type": "object"}),))
@@ -40,7 +40,7 @@ def ask(
         seen: list[Any] = []
         try:
             async for item in provider.stream(REQUEST):
-                seen.append(item)  # noqa: PERF401
+                seen.append(item)  # noqa: PERF401 - what had come before a failure is wanted too
         except ProviderError as error:
             seen.append(error)
         await provider.close()

@@ -3,6 +3,7 @@ import ssl
 import time
 from contextlib import aclosing
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -442,7 +443,7 @@ def proxied(certificate: Path, greeting: bytes) -> tuple[list[str], list[Any]]:
 
             proxy = await asyncio.start_server(tunnel, "127.0.0.1", 0)
             env = {"HTTPS_PROXY": f"http://127.0.0.1:{proxy.sockets[0].getsockname()[1]}"}
-            trust = lambda: ssl.create_default_context(cafile=str(certificate))  # noqa: E731
+            trust = partial(ssl.create_default_context, cafile=str(certificate))
             transport = HttpTransport("https://model.example", env=env, trust=trust)
             try:
                 return await call(transport)

@@ -56,7 +56,7 @@ def run(*attempts: Script, time: Time | None = None, chance: float = 0.5, **limi
         retries = Retries(sleep=time.sleep, clock=lambda: time.now, chance=lambda: chance, **limits)
         try:
             async for item in stream(attempt, retries):
-                seen.append(item)  # noqa: PERF401
+                seen.append(item)  # noqa: PERF401 - what had come before a failure is wanted too
         except ProviderError as error:
             seen.append(error)
         return seen

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ra.core.value import Value
-from ra.resolvers.reading import Unreadable, open_plain
+from ra.resolvers.file_content import Unreadable, open_plain
 
 MAX_ENTRIES = 300_000
 MAX_SECONDS = 1.5

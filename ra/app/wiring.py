@@ -1,38 +1,31 @@
-"""Which strategy does a session have, and what is it wired to? Its layers, its plans, its rotation and its log."""
+"""Which strategy does a session have, and what goes with it? Rotation, log, and the handler of an agent file."""
 
-import platform
 from collections.abc import Awaitable, Callable
-from datetime import date
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ra import plugins
-from ra.agent import prompt, rotation
+from ra.agent import rotation
 from ra.agent.compose import Composed, Composer, Sections, Strategy, replaying
 from ra.agent.ground import Ground
 from ra.agent.loop import Loop
 from ra.agent.observe import LEVELS, Line, LogFile, Observer
-from ra.agent.settings import STRATEGIES, check_strategy
+from ra.agent.settings import check_strategy
 from ra.agent.turn import Turn
+from ra.app import strategies
 from ra.context import window
 from ra.context.strategies.channels import Task
 from ra.core.errors import ConfigError
 from ra.core.facts import Rotated
 from ra.core.messages import Message
-from ra.core.ports import Provider
-from ra.providers import catalog, connect
-from ra.providers.retry import Retries
+from ra.providers import connect
 
 if TYPE_CHECKING:
     from ra.agent.handler import Handling
-    from ra.agent.planner import Planner
     from ra.app import App
-    from ra.context.sources import Content, Source
-    from ra.context.strategies.layered import World
 
 
-def choose(app: "App", wanted: str | None) -> str:
+def choose_strategy(app: "App", wanted: str | None) -> str:
     """task or flag > agent > session > the default: `layered` for served tasks, `timeline` on the command line.
 
     Sources are a strategy of their own: they take the place of a default, and get along with no other that was named.
@@ -48,7 +41,7 @@ def choose(app: "App", wanted: str | None) -> str:
                 "leave one of the two out."
             )
     if composed:
-        return "sources"
+        return strategies.SOURCES
     return name or ("layered" if app.options.served else "timeline")
 
 
@@ -65,7 +58,7 @@ def log_to(app: "App") -> Callable[[Line], None]:
 
 
 class Wiring:
-    """The strategy of one session, and what goes with it."""
+    """The strategy of one session, and what goes with it. The modules of `ra.app.strategies` are made from it."""
 
     def __init__(self, app: "App", name: str) -> None:
         self.app = app
@@ -73,7 +66,7 @@ class Wiring:
         self.observer = Observer(app.log)
         self.segment = rotation.Segment()
         self.limits = rotation.limits(app.config.session, name)
-        self._planner: Planner | None = None
+        self.closing: list[Callable[[], Awaitable[None]]] = []  # what the strategy must let go of at the end
 
     def attach(self, ground: Ground, turn: Turn) -> None:
         """What exists only when the journal has been read, which this object watches from its first fact on."""
@@ -82,95 +75,9 @@ class Wiring:
         options = self.app.options
         self.observer.task = Task(options.agent or "ra", options.channel, ground.journal.session, local=True)
 
-    # --- the strategy ---
-
     def strategy(self, noticed: Sections) -> Strategy:
-        """What it needs is loaded only now: most runs replay, and need nothing."""
         ground = self.ground
-        default = replaying(lambda: ground.sections(), noticed)  # a handler may put others in their place
-        if self.name == "timeline":
-            return default
-        from ra.agent.strategies import filed, guarded, sourced
-
-        if self.name == "sources":
-            budget = self.app.config.agent.context.source_budget
-            return sourced(ground, budget or 0, self._sources(ground))
-        if self.name not in STRATEGIES:
-            root, call = self.app.resolved.root, self.app.worker.call
-            file = plugins.locate(self.name, base=root)
-            function = plugins.load(str(file), base=root, name="on_context_build")
-            return filed(ground, guarded(function, call=call, file=file, what="on_context_build"), default)
-        return self._layered(ground)
-
-    def _layered(self, ground: Ground) -> Strategy:
-        from ra.agent.layering import Layers
-
-        session = self.app.config.session
-        layers = Layers(ground, session.layers, self.observer, world=self._world)
-        if self.name == "layered":
-            return layers.layered
-        if self.app.options.dry_run:
-            self.app.warn("a plan would have to be asked for; this is the turn that follows when there is none.")
-            return layers.layered
-        from ra.agent.memory import ProjectMemory
-        from ra.agent.planner import Planner, planning
-
-        self._planner = Planner(
-            self._small, self._small_model(), session.planner, charge=partial(self.turn.charge, purpose="planner")
-        )
-        journal = ground.journal
-        memory = ProjectMemory(
-            self.app.store, str(self.app.resolved.root), journal.session, current=lambda: ground.prompt.text
-        )
-        return planning(layers, self._planner, memory, debug=self._debug)
-
-    def _sources(self, ground: Ground) -> "dict[str, Source]":
-        from ra.agent.sourcing import read_file, run_command
-        from ra.agent.strategies import alone, guarded
-        from ra.context.sources import from_settings
-
-        root = self.app.resolved.root
-
-        def load(place: str) -> "Callable[[], Awaitable[Content]]":
-            path, _, name = place.rpartition(":") if ".py:" in place else (place, "", "content")
-            file = plugins.locate(path, base=root)
-            return guarded(plugins.load(str(file), base=root, name=name), call=alone, file=file, what=name)
-
-        return from_settings(
-            self.app.config.agent.context,
-            read=partial(read_file, root=root),
-            run=partial(run_command, root=root, env=self.app.env),
-            load=load,
-            timeline=ground.timeline_messages,
-        )
-
-    def _world(self) -> "World":
-        from ra.context.strategies.layered import World
-
-        resolved, config = self.app.resolved, self.app.config
-        return World(
-            root=str(resolved.root),
-            cwd=str(resolved.cwd),
-            branch=prompt.git_branch(resolved.root),
-            date=date.fromtimestamp(self.app.clock()).isoformat(),
-            system=platform.system(),
-            tools=tuple(spec.name for spec in self.ground.tools),
-            agents={
-                name: str(agent.get("description", ""))
-                for name, agent in config.agents.items()
-                if name != self.observer.task.agent
-            },
-            servers=tuple(server.name for server in config.agent.mcp_servers),
-            wiki=self._has_articles(),
-        )
-
-    def _has_articles(self) -> bool:
-        dirs = self.app.config.session.wiki.dirs
-        if not dirs:
-            return False
-        from ra.context.wiki import has_articles
-
-        return has_articles([Path(folder) for folder in dirs])
+        return strategies.make(self, replaying(lambda: ground.sections(), noticed))  # a handler may put others there
 
     # --- agent files ---
 
@@ -206,30 +113,6 @@ class Wiring:
         configured = app.config.agent.compaction.context_window
         engine.window = window.resolve(configured, learned.window, engine.info.window)
         compose.model = model
-
-    # --- the planner ---
-
-    def _small_model(self) -> str:
-        """The user's choice, else the provider's cheapest; a server of one's own may know one model only."""
-        app = self.app
-        if named := app.config.session.planner.model:
-            return named
-        elsewhere = app.provider_settings.base_url or app.env.get("OPENAI_BASE_URL", "").strip()
-        own = self._in_process or (app.provider_name == "openai-chat" and elsewhere)
-        return app.model if own else catalog.cheapest_model(app.provider_name)
-
-    @property
-    def _in_process(self) -> bool:
-        return self.app.provider_name in ("local", "scripted")
-
-    def _small(self) -> Provider:
-        """A connection that does not try again; a model that runs in this process is not loaded twice."""
-        return self.turn.provider if self._in_process else self.app.connect(retries=Retries(tries=1))
-
-    def _debug(self, why: str) -> None:
-        if self.app.env.get("AGENTX_PLANNER_DEBUG") == "1":
-            self.observer.unplanned(why)
-            self.app.warn(f"planner failed, layered for this turn: {why}")
 
     # --- what goes with it ---
 
@@ -269,5 +152,5 @@ class Wiring:
             self.observer.billed(self.segment.last, threshold)
 
     async def close(self) -> None:
-        if self._planner is not None and not self._in_process:
-            await self._planner.close()
+        for close in self.closing:
+            await close()

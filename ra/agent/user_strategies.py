@@ -13,12 +13,10 @@ from ra.agent.ground import Ground
 from ra.context.slots import Rendered
 from ra.context.sources import Source, compose
 from ra.context.strategies.custom import OnContextBuild, build, system_part
+from ra.core.functions import CallPlugin
 from ra.core.messages import Message
 
 TIMEOUT_S = 30.0  # of one call of the user's code
-
-Call = Callable[..., Awaitable[Any]]
-"""`plugins.Worker().call`: (function, *args, timeout_s, file, what) → what it returns; raises HookFailed."""
 
 
 def sourced(ground: Ground, source_budget: float, sources: Mapping[str, Source]) -> Strategy:
@@ -67,7 +65,7 @@ def rendered_to(ground: Ground, rendered: Rendered) -> Composed:
     return Composed((*sections, *kept), base=base, warnings=rendered.warnings)
 
 
-def guarded(function: Callable[..., Any], *, call: Call, file: Path, what: str) -> Callable[..., Awaitable[Any]]:
+def guarded(function: Callable[..., Any], *, call: CallPlugin, file: Path, what: str) -> Callable[..., Awaitable[Any]]:
     """The user's function, run where it can be left behind when it takes too long."""
     return partial(call, function, timeout_s=TIMEOUT_S, file=file, what=what)
 
