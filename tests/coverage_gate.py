@@ -46,8 +46,8 @@ GROUPS = {
         "ra/resolvers/expand.py",
         "ra/resolvers/fetch.py",
         "ra/resolvers/files.py",
-        "ra/resolvers/globs.py",
-        "ra/resolvers/reading.py",
+        "ra/resolvers/file_search.py",
+        "ra/resolvers/file_content.py",
     ),
     # Is what was said on disk, whole, and the same when it is read again?
     "session": (
