@@ -1,5 +1,6 @@
 """What did the user ask for? Layers of configuration, later ones winning, each value with its origin."""
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -63,7 +64,7 @@ def resolve(
     """
     root = paths.git_root(cwd) or cwd
     user = paths.user_file(env)
-    files = [(user, "user")] if user.is_file() else []
+    files = [(user, "user")] if os.path.lexists(user) else []
     files += [(path, "project") for path in paths.project_files(cwd) if path != user]
     if config_file is not None:
         files.append((config_file, "config"))

@@ -1,5 +1,7 @@
 """Layers, origins, interpolation: what the user asked for is what is in force."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -220,3 +222,16 @@ def test_a_file_that_is_no_plain_file_is_told(project: Path) -> None:
     (project / "ra.yaml").symlink_to("nowhere.yaml")
     with pytest.raises(ConfigError, match=r"ra\.yaml: cannot be read"):
         load.resolve(cwd=project, env=ENV)
+
+
+def test_your_own_file_that_cannot_be_read_is_told(project: Path, tmp_path: Path) -> None:
+    own = tmp_path / "config/ra/ra.yaml"
+    own.parent.mkdir(parents=True)
+    own.symlink_to("nowhere.yaml")
+    with pytest.raises(ConfigError, match=r"ra\.yaml: cannot be read: No such file"):
+        load.resolve(cwd=project, env=ENV | {"XDG_CONFIG_HOME": str(tmp_path / "config")})
+
+
+def test_a_name_that_a_box_holds_is_no_file(project: Path) -> None:
+    os.mknod(project / "ra.yaml", stat.S_IFSOCK | 0o600)
+    assert load.resolve(cwd=project, env=ENV).files == ()
