@@ -289,3 +289,27 @@ def test_an_interruption_while_modules_are_loaded_is_quiet(shell: Shell) -> None
     program += "sys.meta_path.insert(0, Slow())\nmain(['hi'])\n"
     done = subprocess.run([sys.executable, "-c", program], env=shell.env, cwd=shell.project, capture_output=True)
     assert (done.returncode, done.stderr) == (130, b"")
+
+
+def test_a_damaged_store_keeps_no_prompt_back_that_needs_none(shell: Shell, hello: LoopbackServer) -> None:
+    store = Path(shell.env["RA_HOME"]) / "ra.db"
+    store.parent.mkdir(mode=0o700)
+    store.write_bytes(b"this is no database " * 100)
+    done = shell.ra("--no-session", "hi")
+    assert (done.returncode, done.stdout) == (0, b"Hello, world.\n")
+    assert b"is damaged" in done.stderr
+    stored = shell.ra("hi")
+    assert (stored.returncode, stored.stdout, stored.stderr.count(b"is damaged")) == (1, b"", 1)
+
+
+def test_what_a_window_teaches_is_used_where_it_cannot_be_kept(shell: Shell) -> None:
+    """An overflow is mended although the store that would remember the window cannot be written."""
+    store = Path(shell.env["RA_HOME"]) / "ra.db"
+    store.parent.mkdir(mode=0o700)
+    store.mkdir()
+    with LoopbackServer("anthropic", [Step(text="Fine.")], window=8000) as server:
+        shell.serve(server)
+        done = shell.ra("--no-session", "--no-tools", "word " * 12000)
+    assert (done.returncode, done.stdout) == (0, b"Fine.\n")
+    assert b"is a directory" in done.stderr
+    assert len(server.requests) > 1
