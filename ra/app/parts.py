@@ -180,6 +180,8 @@ def check(app: "App") -> None:
 
         if notice := local.notice(app.resolved.data_dir):
             app.warn(notice)
+    if app.config.agent.thinking != "off" and app.info.thinking == "none":
+        app.warn(f"agent.thinking: {app.config.agent.thinking} has no effect: {app.model} is not known to think.")
     if app.limits.dollars:
         need_price(app.limits, app.model, known=app.prices.row(app.model, app.provider_name) is not None)
 
