@@ -76,11 +76,11 @@ class Loop:
         except errors.Stopped as stop:
             outcome, error = "limit", str(stop)
             self.calls.close(f"not run: {stop}")
-            self.journal.record(Interrupted(str(stop)))
+            self.journal.record(*self.turn.given_up(error), Interrupted(error))
         except errors.RaError as failure:
             outcome, error = "failed", str(failure)
             self.calls.close(f"not run: {failure}")
-            self.journal.record(Failed(type(failure).__name__, str(failure)))
+            self.journal.record(*self.turn.given_up(error), Failed(type(failure).__name__, error))
             for warning in await self.hooked.on_error(failure):
                 emit(Warned(warning))
         self.finished()

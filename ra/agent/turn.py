@@ -50,6 +50,17 @@ class Tally(msgspec.Struct, frozen=True):
         return str(self.dollars - before.dollars) if self.priced else ""
 
 
+class _Underway(msgspec.Struct):
+    """A call on its way: what it has said and told so far. Whatever ends it, this much was paid for."""
+
+    request: Request
+    began: float
+    text: str = ""
+    usage: Usage = Usage()
+    heard: bool = False  # something of the present attempt's answer has come
+    message: Message | None = None  # the whole answer, once it is there
+
+
 class Turn:
     """Model calls of one session. Counts what they cost, also when they fail."""
 
@@ -77,7 +88,8 @@ class Turn:
         self.emit: Emit = lambda _: None
         self.iteration = self.compactions = 0
         self.last_text = ""
-        self._streamed = ""
+        self._underway: _Underway | None = None
+        self._told_of_estimate = False
         self._sizes = Sizes()
 
     @property
@@ -87,7 +99,9 @@ class Turn:
     def begin(self, emit: Emit) -> None:
         self.emit = emit
         self.iteration = self.compactions = 0
-        self.last_text = self._streamed = ""
+        self.last_text = ""
+        self._underway = None
+        self._told_of_estimate = False
 
     async def take(self) -> Reply:
         """One answer of the model, recorded and paid. Raises what the provider raises, and Stopped."""
@@ -116,10 +130,23 @@ class Turn:
                 self.spent = self.spent.plus(fact.usage, Decimal(fact.dollars) if fact.dollars else None)
 
     def partial(self) -> tuple[Fact, ...]:
-        """What the model had said when it was interrupted: the next prompt sees it."""
-        if not self._streamed.strip():
+        """What the model had said when it was interrupted, and its bill: the next prompt sees it."""
+        call, self._underway = self._underway, None
+        if call is None or not (call.heard or call.text.strip()):
             return ()
-        return (Said(Message("assistant", (Text(f"{self._streamed}\n[interrupted]"),), model=self.model)),)
+        self.last_text = call.text or self.last_text
+        if not call.text.strip():
+            return (self._bill(None, call),)
+        said = Said(Message("assistant", (Text(f"{call.text}\n[interrupted]"),), model=self.model))
+        return (said, self._bill(said.message, call))
+
+    def given_up(self, reason: str) -> tuple[Fact, ...]:
+        """What had come of an answer that failed or was stopped under way, and its bill: never sent again."""
+        call, self._underway = self._underway, None
+        if call is None or not call.heard:
+            return ()
+        said = call.message or Message("assistant", (Text(call.text),) if call.text else (), model=self.model)
+        return (Cut(said, reason), self._bill(said, call))
 
     def _set_effort(self) -> None:
         """Effort is part of what requests stand on: when `adaptive` steps down, that is a fact."""
@@ -153,8 +180,8 @@ class Turn:
 
     async def _send(self, assembly: Assembly) -> Reply:
         request = await self.hooked.before_model_call(assembly.request)
-        self._streamed = ""
-        began = breathed = time.monotonic()
+        breathed = time.monotonic()
+        call = self._underway = _Underway(request, breathed)
         reply: Reply | None = None
         async for delta in self.provider.stream(request):
             if time.monotonic() - breathed > BREATH_S:
@@ -163,18 +190,23 @@ class Turn:
             match delta:
                 case Reply():
                     reply = delta
+                    call.message, call.usage, call.heard = reply.message, reply.usage, True
+                case Usage():
+                    call.usage, call.heard = delta, True
                 case Broken(message, usage, reason):
-                    self._record(Cut(message, reason), usage, request, time.monotonic() - began)
+                    call.usage = usage
+                    self._record(Cut(message, reason), call)
+                    call.usage, call.heard = Usage(), False
                 case TextDelta() | ThinkingDelta() | CallDelta() | Retrying():
                     await self._relay(delta)
                 case _:
                     assert_never(delta)
         if reply is None:
             raise BadStream(f"{self.provider.name} ended its stream without an answer.")
-        self._streamed = ""
         self.last_text = reply.message.text or self.last_text
         reply = await self.hooked.after_model_response(reply)
-        self._record(Said(reply.message), reply.usage, request, time.monotonic() - began)
+        self._underway = None
+        self._record(Said(reply.message), call)
         if assembly.tokens is not None:  # it was counted anyway: what the provider counted calibrates
             self.engine.observe_usage(reply.usage)
         if reply.stop == "length":
@@ -182,11 +214,13 @@ class Turn:
         return reply
 
     async def _relay(self, delta: TextDelta | ThinkingDelta | CallDelta | Retrying) -> None:
-        match delta:
-            case TextDelta(text):
-                self._streamed += text
-            case Retrying(restart=True):
-                self._streamed = ""
+        if (call := self._underway) is not None:
+            match delta:
+                case TextDelta(text):
+                    call.text += text
+                case Retrying(restart=True):
+                    call.text = ""
+            call.heard = call.heard or not isinstance(delta, Retrying)
         for warning in await self.hooked.on_stream_chunk(delta):
             self.emit(Warned(warning))
         self.emit(delta)
@@ -198,14 +232,35 @@ class Turn:
         amount = "" if dollars is None else str(dollars)
         self.journal.record(Spent(model, usage, amount, purpose=purpose, seconds=round(seconds, 3)))
 
-    def _record(self, answer: Said | Cut, usage: Usage, request: Request, seconds: float) -> None:
+    def _record(self, answer: Said | Cut, call: _Underway) -> None:
         """An answer and its bill, in one: a crash leaves both or neither."""
+        self.journal.record(answer, self._bill(answer.message, call))
+
+    def _bill(self, answer: Message | None, call: _Underway) -> Spent:
+        request = call.request
+        estimated = call.usage == Usage()
+        usage = self._estimate(answer, request) if estimated else call.usage
         dollars = self.price(request.model, usage)
         self.spent = self.spent.plus(usage, dollars)
-        amount = "" if dollars is None else str(dollars)
-        parts = self._sizes.of(request)
-        self.journal.record(answer, Spent(request.model, usage, amount, parts=parts, seconds=round(seconds, 3)))
-        self.emit(TurnEnded(self.iteration, request.model, usage, amount))
+        spent = Spent(
+            request.model,
+            usage,
+            "" if dollars is None else str(dollars),
+            parts=self._sizes.of(request),
+            seconds=round(time.monotonic() - call.began, 3),
+            estimated=estimated,
+        )
+        self.emit(TurnEnded(self.iteration, request.model, usage, spent.dollars))
+        return spent
+
+    def _estimate(self, answer: Message | None, request: Request) -> Usage:
+        """What a call cost whose provider told nothing: it was paid for nevertheless, and limits must see it."""
+        if not self._told_of_estimate:
+            self._told_of_estimate = True
+            self.emit(Warned(f"{self.provider.name} did not tell what the call used; tokens and cost are estimated."))
+        count = self.engine.estimator
+        output = count.scaled(count.message(answer)) if answer else 0
+        return Usage(count.request(request), output)
 
 
 async def whole(provider: Provider, request: Request) -> Reply:

@@ -90,7 +90,7 @@ class App:
         `strategy` is the one that this task asked for; `nested`: it is a sub-agent's.
         """
         agent = self.config.agent
-        learned = self.store.learned(self.model)
+        learned = parts.learned(self, timeline)
         estimator = Estimator(learned.factor or self.info.tokens_per_o200k)
         provider = self.connect()
         engine = parts.engine(self, timeline.session, provider, estimator, learned)
@@ -110,7 +110,7 @@ class App:
             hooked=hooked,
             level=agent.thinking,
             cap=agent.thinking_budget_cap,
-            learn=lambda limit: self.store.learn(self.model, window=limit),
+            learn=lambda limit: parts.learn(self, window=limit),
         )
         tools = toolbox.specs if self.has_tools else ()
         ground = Ground(journal, engine, sections=lambda: parts.sections(self), tools=tools)

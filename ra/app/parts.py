@@ -15,7 +15,7 @@ from ra.context import discovery, window
 from ra.context.engine import Engine
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
-from ra.core.errors import ConfigError, UsageError, UserError
+from ra.core.errors import ConfigError, StoreError, UsageError, UserError
 from ra.core.facts import Noticed
 from ra.core.messages import ToolCall
 from ra.core.model import Section
@@ -125,6 +125,8 @@ def check(app: "App") -> None:
 
         if notice := local.notice(app.resolved.data_dir):
             app.warn(notice)
+    if app.config.agent.thinking != "off" and app.info.thinking == "none":
+        app.warn(f"agent.thinking: {app.config.agent.thinking} has no effect: {app.model} is not known to think.")
     if app.limits.dollars:
         need_price(app.limits, app.model, known=app.prices.row(app.model, app.provider_name) is not None)
 
@@ -178,6 +180,25 @@ def connected(app: "App", retries: Retries | None) -> Provider:
     )
 
 
+def learned(app: "App", timeline: Timeline) -> Learned:
+    """What the store knows of the model. Where nothing is to be stored, a store that cannot be read is only told."""
+    try:
+        return app.store.learned(app.model)
+    except StoreError as error:
+        if not isinstance(timeline, MemoryTimeline):
+            raise
+        app.warn(f"What was learned of models is not known to this run: {error}")
+        return Learned()
+
+
+def learn(app: "App", *, window: int | None = None, factor: float | None = None) -> None:
+    """Remember what the model has taught; a store that cannot be written is no reason to give up an answer."""
+    try:
+        app.store.learn(app.model, window=window, factor=factor)
+    except StoreError as error:
+        app.warn(f"What was learned of {app.model} is not kept: {error}")
+
+
 def engine(app: "App", session: str, provider: Provider, estimator: Estimator, learned: Learned) -> Engine:
     agent = app.config.agent
     return Engine(
@@ -226,4 +247,4 @@ def remember(app: "App", estimator: Estimator, before: Learned) -> None:
     """Keep what replies taught about the model's tokens, when it changed by more than noise."""
     old = before.factor or app.info.tokens_per_o200k
     if abs(estimator.factor - old) > 0.01 * old:
-        app.store.learn(app.model, factor=estimator.factor)
+        learn(app, factor=estimator.factor)

@@ -2,6 +2,7 @@
 
 import argparse
 import difflib
+import itertools
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -182,6 +183,14 @@ def names() -> set[str]:
 def clean(word: str) -> str:
     """Bytes that are no UTF-8 come from the system as lone surrogates, which nothing can store or send."""
     return os.fsencode(word).decode("utf-8", "replace") if any("\ud800" <= c <= "\udfff" for c in word) else word
+
+
+def wants_json(argv: Sequence[str]) -> bool:
+    """Whether a script asked for JSON, even in a line that cannot be read otherwise."""
+    said = argv[: argv.index("--")] if "--" in argv else argv
+    forms = {"json", "stream-json"}
+    spaced = any(flag == "--output-format" and form in forms for flag, form in itertools.pairwise(said))
+    return spaced or any(word.removeprefix("--output-format=") in forms for word in said if "=" in word)
 
 
 def command_in(argv: Sequence[str]) -> int | None:

@@ -15,11 +15,15 @@ def agentx(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def start(argv: list[str], *, program: str) -> int:
-    if argv == ["--version"]:  # answered before anything else is imported
-        from ra import __version__
+    try:
+        return _start(argv, program=program)
+    except KeyboardInterrupt:  # also while modules are loaded
+        return 130
 
-        print(f"{program} {__version__}")
-        return 0
+
+def _start(argv: list[str], *, program: str) -> int:
+    if argv == ["--version"]:  # answered before anything else is imported
+        return _version(program)
     from ra.cli import flags
     from ra.core.errors import RaError
 
@@ -27,8 +31,8 @@ def start(argv: list[str], *, program: str) -> int:
         from ra.cli.completion import run  # for the shell's Tab key
 
         return run(argv[1:])
+    index = flags.command_in(argv)
     try:
-        index = flags.command_in(argv)
         if index is not None:
             from ra.cli.commands import run_command  # Typer and Rich: 100 ms that a prompt does not pay
 
@@ -37,10 +41,24 @@ def start(argv: list[str], *, program: str) -> int:
 
         return run_prompt(flags.parse(argv, program))
     except RaError as error:
-        from ra.cli.output import Streams
+        from ra.cli.output import JsonFace, Streams, no_start
         from ra.cli.safe import visible
 
-        Streams({}).err(f"{program}: {visible(str(error))}\n")
+        if index is None and flags.wants_json(argv):  # a wrong flag: nobody has answered yet
+            JsonFace(Streams({}), stream=False).hear(no_start(str(error)))
+        else:
+            Streams({}).err(f"{program}: {visible(str(error))}\n")
         return error.exit_code
-    except KeyboardInterrupt:
-        return 130
+
+
+def _version(program: str) -> int:
+    from ra import __version__
+
+    try:
+        print(f"{program} {__version__}", flush=True)
+    except OSError as error:
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more at exit
+        return 0 if isinstance(error, BrokenPipeError) else 1
+    return 0

@@ -23,16 +23,29 @@ from ra.providers.connect import NoModel
 from ra.resolvers.resolver import AskOutside
 
 
+class Terminated(BaseException):
+    """SIGTERM, while there is no run yet that it could end."""
+
+
 def run_prompt(args: argparse.Namespace) -> int:
     env = os.environ
     streams = Streams(env, plain=args.plain)
+    signal.signal(signal.SIGTERM, _terminated)
     try:
-        return _run(args, env, streams)
+        return _run(args, env, streams) or int(streams.failed)
     except RaError as error:
         if args.output_format == "text":
             raise
         JsonFace(streams, stream=False).hear(no_start(str(error)))
         return error.exit_code
+    except (KeyboardInterrupt, Terminated) as stop:
+        if args.output_format != "text" and not streams.summed_up:
+            JsonFace(streams, stream=False).hear(no_start("Interrupted.", "interrupted"))
+        return 128 + (signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT)
+
+
+def _terminated(number: int, frame: object) -> None:
+    raise Terminated
 
 
 def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> int:
@@ -75,6 +88,7 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
         elif sys.stdin is not None and sys.stdin.isatty() and streams.out_tty:
             from ra.cli.repl import repl  # prompt_toolkit and Rich, for people only
 
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
             return repl(app, args, streams)
         else:
             raise UsageError('There is no prompt. Write ra "your question", or pipe one in: echo question | ra')

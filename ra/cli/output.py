@@ -12,6 +12,7 @@ from ra.cli.safe import one_line, visible
 from ra.core.events import (
     Compacted,
     Event,
+    Outcome,
     Retrying,
     Rotated,
     RunEnded,
@@ -39,6 +40,7 @@ class Streams:
         self.moving = self.err_tty and not plain and env.get("TERM") != "dumb"
         self.closed = sys.stdout is None
         self.failed = False  # the answer could not be written
+        self.summed_up = False  # a script has its object
 
     def out(self, text: str) -> None:
         """Write to stdout as UTF-8, whatever the locale says. A reader that went away ends it quietly."""
@@ -164,6 +166,7 @@ class JsonFace:
     def hear(self, event: Event) -> None:
         match event:
             case RunEnded():
+                self.streams.summed_up = True
                 self.streams.out(msgspec.json.encode(summary(event)).decode() + "\n")
             case Warned(text) if not self.stream:
                 self.streams.err(f"ra: {visible(text)}\n")
@@ -209,6 +212,6 @@ def brief(content: Sequence[Content]) -> str:
     return " ".join(block.text if isinstance(block, Text) else f"[{block.media_type}]" for block in content)
 
 
-def no_start(error: str) -> RunEnded:
-    """What a failure before the first request looks like to a script that asked for JSON."""
-    return RunEnded("failed", "", "", "", Usage(), "0", iterations=0, seconds=0.0, error=error)
+def no_start(error: str, outcome: Outcome = "failed") -> RunEnded:
+    """What an end before the first request looks like to a script that asked for JSON."""
+    return RunEnded(outcome, "", "", "", Usage(), "0", iterations=0, seconds=0.0, error=error)

@@ -1,5 +1,6 @@
 """What did the user ask for? Layers of configuration, later ones winning, each value with its origin."""
 
+import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ra.agent.settings import NO_AGENTS, AgentSettings, SessionSettings, check_strategy
-from ra.config import guards, paths, schema, trust, yamlfile
+from ra.config import guards, paths, schema, sense, trust, yamlfile
 from ra.config.settings import Config
 from ra.config.yamlfile import Layer, Origin, Path_
 from ra.context.settings import ContextSettings
@@ -63,7 +64,7 @@ def resolve(
     """
     root = paths.git_root(cwd) or cwd
     user = paths.user_file(env)
-    files = [(user, "user")] if user.is_file() else []
+    files = [(user, "user")] if os.path.lexists(user) else []
     files += [(path, "project") for path in paths.project_files(cwd) if path != user]
     if config_file is not None:
         files.append((config_file, "config"))
@@ -80,6 +81,12 @@ def resolve(
         if _of_project(layer):
             layer = Layer(guards.kept(layer.data, data), layer.origins)
         merge(data, origins, layer)
+    sense.tidy_tools(data, lambda path: _origin(Layer(data, origins), path))
+    for name, own in data.get("agents", {}).items():
+        if "context" in own:
+            both = msgspec.to_builtins(data.get("agent", {}).get("context", {}))  # a copy
+            _merge(both, own["context"])
+            _check_context(msgspec.convert(both, ContextSettings), origins, owner=f"agents.{name}")
     if agent is not None:
         _lay_agent(data, origins, agent)
     config = msgspec.convert(data, Config)
@@ -145,7 +152,12 @@ def assigned(text: str, env: Mapping[str, str]) -> Layer:
     if not equals or not all(path):
         raise UsageError(f"--set {text!r}: write --set key.path=value, such as --set agent.maxCost=0.50.")
     name = f"--set {key.strip()}"
-    inner = yamlfile.parse(f"value: {value.strip() or 'null'}", name=name, env=env, kind="flag")
+    try:
+        inner = yamlfile.parse(f"value: {value.strip() or 'null'}", name=name, env=env, kind="flag")
+    except ConfigError as error:
+        if "this is no YAML" not in str(error):
+            raise
+        raise UsageError(f"{error} Text with such signs goes into quotes: {name}='\"…\"'") from error
     return _nested(path, inner.data["value"], Origin(name, kind="flag"))
 
 
@@ -176,6 +188,7 @@ def _checked(layer: Layer) -> Layer:
         data["agents"][name] = _checked_agent(agent, name, place)
     for key in (("session",), *(("agents", name) for name in data.get("agents", {}))):
         _check_strategy(data, (*key, "contextStrategy"), place)
+    sense.check(data, place)
     secrets = {_camel(path): secret for path, secret in layer.secrets.items()}
     return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()}, secrets)
 
@@ -193,7 +206,7 @@ def _check_strategy(data: dict[str, Any], key: Path_, place: schema.Place) -> No
         check_strategy(value, place=f"{place(key)}: {'.'.join(key)}")
 
 
-def _check_context(context: ContextSettings, origins: Mapping[Path_, Origin]) -> None:
+def _check_context(context: ContextSettings, origins: Mapping[Path_, Origin], owner: str = "agent") -> None:
     """A composition that cannot be is refused where it is written, not when it is first used."""
     if context.source_budget is None and not context.sources and not context.must_keep:
         return
@@ -208,8 +221,9 @@ def _check_context(context: ContextSettings, origins: Mapping[Path_, Origin]) ->
         from_settings(context, read=content, run=content, load=lambda _: content, timeline=content)
     except ConfigError as error:
         places = {".".join(path): origin for path, origin in origins.items()}
-        key = max((key for key in places if str(error).startswith(key)), key=len)
-        raise ConfigError(f"{places[key]}: {error}") from error
+        said = owner + str(error).removeprefix("agent")
+        key = max((key for key in places if said.startswith(key)), key=len)
+        raise ConfigError(f"{places[key]}: {said}") from error
 
 
 def _checked_agent(agent: Any, name: str, place: schema.Place) -> dict[str, Any]:

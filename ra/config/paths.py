@@ -16,11 +16,13 @@ def git_root(cwd: Path) -> Path | None:
 def project_files(cwd: Path) -> list[Path]:
     """Every ra.yaml from the git root down to the working directory: the nearest comes last and wins.
 
-    Also one that is no plain file: reading it says so, where passing it over would say nothing.
+    Also one that is no plain file: reading it says so, where passing it over would say nothing. A socket stands for no
+    file: the box holds the name with it while a command runs, and a ra that was killed leaves it behind.
     """
     root = git_root(cwd)
     folders = [cwd] if root is None else [cwd, *cwd.parents][: len(cwd.parts) - len(root.parts) + 1]
-    return [folder / FILE_NAME for folder in reversed(folders) if os.path.lexists(folder / FILE_NAME)]
+    files = [folder / FILE_NAME for folder in reversed(folders)]
+    return [file for file in files if os.path.lexists(file) and not file.is_socket()]
 
 
 def user_file(env: Mapping[str, str]) -> Path:

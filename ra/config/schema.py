@@ -1,6 +1,7 @@
 """Is this data a legal value of that type? If not, say the key, the value, the place and what would be right."""
 
 import difflib
+import math
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -70,6 +71,8 @@ def hint(key: str, known: dict[str, Any]) -> str:
 
 
 def shown(value: Any) -> str:
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON knows none of them, and would call them null
     text = "null" if value is None else msgspec.json.encode(value).decode("utf-8", "replace")
     return text if len(text) <= 80 else text[:77] + "…"
 

@@ -14,9 +14,11 @@ MAX_DEPTH = 64
 MAX_VALUES = 20_000  # aliases are expanded by counting: a 306-byte file must not become a gigabyte
 
 MAX_VARIABLES = 1000
+_FORMS = "write ${VAR}, ${VAR:-default} or ${VAR-default}"
 
 _FIRST_PRIVATE = 0xE000
 _PRIVATE = re.compile(f"[{chr(_FIRST_PRIVATE)}-{chr(_FIRST_PRIVATE + MAX_VARIABLES)}]")
+_OTHER_FORM = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[?+=][^}]*\}?")  # of a shell, and not ours
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)([^}]*))?\}")
 
 Path_ = tuple[str, ...]
@@ -145,6 +147,8 @@ class _Reader:
             return dict(self._pairs(node, path))
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, str(index))) for index, item in enumerate(node.value)]
+        if other := _OTHER_FORM.search(node.value):
+            raise ConfigError(f"{self.name}:{line}: {other.group()} is no form of a variable; {_FORMS}.")
         if _PRIVATE.search(node.value):
             expanded = self._expanded(node.value, path, line)
             # A plain ${N} may stand for a number: what it expands to is read as YAML again.
@@ -158,6 +162,8 @@ class _Reader:
         def expand(match: re.Match[str]) -> str:
             written = self._variables[ord(match.group()) - _FIRST_PRIVATE]
             name = VARIABLE.sub(r"\1", written)
+            if "${" in written[2:]:
+                raise ConfigError(f"{place}: {written}… has a variable inside a variable; {_FORMS}.")
             if holds_secret(name, value := self.env.get(name, "")):
                 self.secrets[path] = (name, value)
             return interpolate(written, self.env, place=place)

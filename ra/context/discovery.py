@@ -98,13 +98,15 @@ def _gather(
 
 def _matches(folder: Path, pattern: str, notes: list[str]) -> list[Path]:
     if "*" not in pattern:
-        return [folder / pattern] if os.path.lexists(folder / pattern) else []
+        path = folder / pattern
+        # A socket holds the name of a file that is not there, while a command runs in a box or after ra was killed.
+        return [path] if os.path.lexists(path) and not path.is_socket() else []
     if "**" in pattern or Path(pattern).is_absolute():
         note = f"pattern {pattern!r}: ** and absolute paths are not supported here; a pattern is for one directory"
         if note not in notes:
             notes.append(note)
         return []
-    return sorted(islice(folder.glob(pattern), MAX_MATCHES))
+    return sorted(islice((path for path in folder.glob(pattern) if not path.is_socket()), MAX_MATCHES))
 
 
 def _read(path: Path, name: str, root: Path, uid: int, notes: list[str]) -> Section | None:

@@ -42,7 +42,7 @@ class Retrying(Value, frozen=True):
 
 
 class Broken(Value, frozen=True):
-    """An answer broke off, and the request is sent anew. For the loop, which records it: it was billed."""
+    """An answer broke off; the request is sent anew, or given up. For the loop, which records it: it was billed."""
 
     message: Message
     usage: Usage
@@ -103,8 +103,8 @@ class RunEnded(Value, frozen=True):
 
 
 Heard = TextDelta | ThinkingDelta | CallDelta | Retrying
-Delta = Heard | Broken
-"""What a provider streams before its Reply."""
+Delta = Heard | Usage | Broken
+"""What a provider streams before its Reply. Usage is what it has told so far: an answer that is given up is billed."""
 
 Streamed = Delta | Reply
 ToolEvent = ToolStarted | ToolOutput | ToolEnded

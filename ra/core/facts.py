@@ -29,6 +29,7 @@ class Spent(Value, frozen=True):
     purpose: Literal["turn", "summary", "planner", "agent"] = "turn"
     parts: dict[str, int] = {}  # tokens of the request by source
     seconds: float = 0.0
+    estimated: bool = False  # the provider told no usage: it is ours
 
 
 class Configured(Value, frozen=True):

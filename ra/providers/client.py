@@ -36,11 +36,14 @@ class WireProvider:
         reader = self._dialect.reader(request.model)
         body = self._dialect.body(request, self._info(request.model))
         broken: Unavailable | BadStream | None = None
+        told = reader.usage
         try:
             async with aclosing(self._transport.events(self._dialect, request, body)) as events:
                 async for event in events:
                     for delta in reader.feed(event):
                         yield delta
+                    if reader.usage != told:
+                        yield (told := reader.usage)
         except (Unavailable, BadStream) as error:
             broken = error
         yield _end(reader, broken)

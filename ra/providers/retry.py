@@ -65,17 +65,17 @@ async def stream(attempt: Attempt, retries: Retries) -> AsyncGenerator[Streamed,
                         yield visible
             return
         except (Unavailable, BadStream) as failed:
-            if number == retries.tries:
-                raise
             error = failed
+        if isinstance(error, BadStream) and error.partial and (error.partial.blocks or error.usage.total_input):
+            yield Broken(error.partial, error.usage, str(error))
+        if number == retries.tries:
+            raise error
         now = retries.clock()
         if deadline is None:
             deadline = now + retries.patience_s
         elif heard:
             deadline += now - begun
         wait_s = _wait_s(retries, error, number, left_s=deadline - now)
-        if isinstance(error, BadStream) and error.partial and (error.partial.blocks or error.usage.total_input):
-            yield Broken(error.partial, error.usage, str(error))
         yield Retrying(str(error), wait_s)
         await retries.sleep(wait_s)
         shown.begin_again(str(error))

@@ -4,13 +4,18 @@ from collections.abc import AsyncGenerator, Iterator
 from typing import Protocol
 
 from ra.core.events import Delta
-from ra.core.model import ModelInfo, Reply, Request
+from ra.core.model import ModelInfo, Reply, Request, Usage
 from ra.core.value import JsonObject
 from ra.providers.settings import ProviderName
 
 
 class Reader(Protocol):
     """Reads the events of one answer, in order."""
+
+    @property
+    def usage(self) -> Usage:
+        """What was told of it so far."""
+        ...
 
     def feed(self, event: JsonObject) -> Iterator[Delta]:
         """What this event says. Raises a ProviderError when the event is an error."""

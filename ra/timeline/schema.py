@@ -132,11 +132,21 @@ def translated(path: Path) -> Iterator[None]:
         raise StoreError(_sentence(path, error)) from error
 
 
+_LEAST_BYTES = 64 * 1024  # the log's index alone has 32 KiB
 _ELSEWHERE = "Set app.dataDir or RA_HOME to a directory that you can write to, or run with --no-session."
+
+
+def _is_full(folder: Path) -> bool:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize < _LEAST_BYTES and not disk.f_flag & os.ST_RDONLY
 
 
 def _sentence(path: Path, error: sqlite3.Error) -> str:
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if path.is_dir():
+        return f"{path} is a directory, no database. {_ELSEWHERE}"
+    if code == sqlite3.SQLITE_READONLY and _is_full(path.parent):  # there was no room for the log, so it opened to read
+        code = sqlite3.SQLITE_FULL
     match code:
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
             return f"{path} could not be written ({error}): free some disk space. Nothing was half-written."

@@ -18,8 +18,11 @@ class ToolOptions(Settings, frozen=True, kw_only=True):
     env: tuple[str, ...] = ()
 
 
-def options_of(settings: dict[str, Any], root: str, custom: tuple[str, ...] = ()) -> dict[str, ToolOptions]:
-    """Raises ConfigError that names the key and what would be right. `custom` itself is read by who loads the files."""
+def options_of(settings: dict[str, Any], root: str | None, custom: tuple[str, ...] = ()) -> dict[str, ToolOptions]:
+    """Raises ConfigError that names the key and what would be right. `custom` itself is read by who loads the files.
+
+    Without a root, no folder is looked at.
+    """
     known = (*BUILTIN, *custom)
     options = {}
     for name, value in settings.items():
@@ -35,7 +38,7 @@ def options_of(settings: dict[str, Any], root: str, custom: tuple[str, ...] = ()
     return options
 
 
-def _read(name: str, value: Any, root: str) -> ToolOptions:
+def _read(name: str, value: Any, root: str | None) -> ToolOptions:
     if isinstance(value, bool):
         return ToolOptions(enabled=value)
     try:
@@ -56,6 +59,8 @@ def _read(name: str, value: Any, root: str) -> ToolOptions:
         return option
     if name not in HELD:
         raise ConfigError(f"agent.tools.{name}.rootDir: only {', '.join(HELD)} can be held to a folder.")
+    if root is None:
+        return option
     folder = (Path(root) / option.root_dir).resolve()
     if not folder.is_relative_to(Path(root).resolve()):
         raise ConfigError(

@@ -4,12 +4,14 @@ import json
 import os
 import shutil
 import socket
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.conftest import Shell
+from tests.cli.conftest import RA, Shell
 
 GUARD = "#!/bin/sh\necho '{}'\n"
 
@@ -99,3 +101,32 @@ def test_landlock_that_cannot_hide_a_secret_asks_and_says_why(shell: Shell, tmp_
     assert [answer.startswith(refused) for answer in run(shell, ("Bash", {"command": "cat .env"}))] == [True]
     secret.unlink()
     assert run(shell, ("Bash", {"command": "echo hi"})) == ["hi"]
+
+
+def test_a_ra_that_was_killed_in_a_command_leaves_a_project_that_works(shell: Shell) -> None:
+    """The box holds names such as ra.yaml with sockets; whoever comes by meanwhile, or afterwards, is not kept out."""
+    script, calm = shell.home / "script.json", shell.home / "calm.json"
+    script.write_text(json.dumps([{"calls": [{"name": "Bash", "args": {"command": "touch begun; sleep 60"}}]}]))
+    calm.write_text(json.dumps([{"text": "Fine."}]))
+    asked = ("--provider", "scripted", "--model", str(calm), "hi")
+    running = subprocess.Popen(
+        [RA, "--provider", "scripted", "--model", str(script), "go"],
+        cwd=shell.project,
+        env=shell.env,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        late = time.monotonic() + 30
+        while not (shell.project / "begun").exists():
+            assert time.monotonic() < late
+            time.sleep(0.02)
+        beside = shell.ra(*asked)
+    finally:
+        running.kill()
+        running.wait()
+    after = shell.ra(*asked)
+    assert [(done.returncode, done.stdout, done.stderr) for done in (beside, after)] == [(0, b"Fine.\n", b"")] * 2
+    assert shell.ra("config", "init").returncode == 0
+    assert (shell.project / "ra.yaml").is_file()

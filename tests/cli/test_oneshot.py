@@ -1,9 +1,14 @@
 """`ra "prompt"`: the answer on stdout, everything else on stderr, and an exit code that a script can rely on."""
 
+import fcntl
 import json
+import os
 import signal
 import subprocess
+import sys
+import termios
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -221,3 +226,90 @@ def test_a_rule_for_a_tool_that_is_not_there_is_told(shell: Shell, hello: Loopba
     assert (done.returncode, done.stdout) == (0, b"Hello, world.\n")
     assert b"The deny rule Bsh(rm *) has no effect: there is no tool 'Bsh'; tools: Agent, Bash," in done.stderr
     assert shell.ra("--deny", "Bash", "--no-tools", "hi").stderr == b""
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("form", ["json", "stream-json"])
+def test_a_signal_before_the_first_request_tells_a_script_too(shell: Shell, number: int, code: int, form: str) -> None:
+    """Here it waits for its prompt, which never comes."""
+    process = subprocess.Popen(
+        [RA, "--output-format", form],
+        env=shell.env | {"ANTHROPIC_API_KEY": "k"},
+        cwd=shell.project,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdin is not None
+    process.stdin.write(b"half a pro")
+    process.stdin.flush()
+    while fcntl.ioctl(process.stdin.fileno(), termios.FIONREAD, b"\0\0\0\0") != b"\0\0\0\0":  # until it was read
+        time.sleep(0.01)
+    process.send_signal(number)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    told, said = json.loads(process.stdout.read()), process.stderr.read()
+    process.stdin.close()
+    assert (process.wait(10), told["stop"], told["usage"]["input"], told["cost"], said) == (
+        code,
+        "interrupted",
+        0,
+        0.0,
+        b"",
+    )
+
+
+@pytest.mark.parametrize("flags", [("--output-format", "json", "--modle", "x"), ("--nope", "--output-format=json")])
+def test_a_wrong_flag_tells_a_script_too(shell: Shell, flags: tuple[str, ...]) -> None:
+    done = shell.ra(*flags, "hi")
+    told = json.loads(done.stdout)
+    assert (done.returncode, told["stop"], told["cost"]) == (2, "failed", 0.0)
+    assert told["error"].startswith("Unknown flag")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["--show-config"], ["models"]])
+def test_what_cannot_be_written_is_no_success_and_no_traceback(shell: Shell, words: list[str]) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run([RA, *words], env=shell.env, cwd=shell.project, stdout=full, stderr=subprocess.PIPE)
+    assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
+
+
+def test_a_reader_of_the_version_may_go_away(shell: Shell) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run([RA, "--version"], env=shell.env, stdout=writer, stderr=subprocess.PIPE)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_an_interruption_while_modules_are_loaded_is_quiet(shell: Shell) -> None:
+    program = "import os, signal, sys\nfrom ra.cli.main import main\n"
+    program += "class Slow:\n    def find_spec(self, name, *rest):\n"
+    program += "        if name == 'ra.cli.oneshot': os.kill(os.getpid(), signal.SIGINT)\n"
+    program += "sys.meta_path.insert(0, Slow())\nmain(['hi'])\n"
+    done = subprocess.run([sys.executable, "-c", program], env=shell.env, cwd=shell.project, capture_output=True)
+    assert (done.returncode, done.stderr) == (130, b"")
+
+
+def test_a_damaged_store_keeps_no_prompt_back_that_needs_none(shell: Shell, hello: LoopbackServer) -> None:
+    store = Path(shell.env["RA_HOME"]) / "ra.db"
+    store.parent.mkdir(mode=0o700)
+    store.write_bytes(b"this is no database " * 100)
+    done = shell.ra("--no-session", "hi")
+    assert (done.returncode, done.stdout) == (0, b"Hello, world.\n")
+    assert b"is damaged" in done.stderr
+    stored = shell.ra("hi")
+    assert (stored.returncode, stored.stdout, stored.stderr.count(b"is damaged")) == (1, b"", 1)
+
+
+def test_what_a_window_teaches_is_used_where_it_cannot_be_kept(shell: Shell) -> None:
+    """An overflow is mended although the store that would remember the window cannot be written."""
+    store = Path(shell.env["RA_HOME"]) / "ra.db"
+    store.parent.mkdir(mode=0o700)
+    store.mkdir()
+    with LoopbackServer("anthropic", [Step(text="Fine.")], window=8000) as server:
+        shell.serve(server)
+        done = shell.ra("--no-session", "--no-tools", "word " * 12000)
+    assert (done.returncode, done.stdout) == (0, b"Fine.\n")
+    assert b"is a directory" in done.stderr
+    assert len(server.requests) > 1

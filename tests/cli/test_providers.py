@@ -57,3 +57,13 @@ def test_adaptive_thinking_is_high_for_ten_iterations_then_low(shell: Shell) -> 
     budgets = [body["thinking"]["budget_tokens"] for body in server.bodies]
     assert budgets == [32000] * 10 + [1024] * 3
     assert all(body["max_tokens"] > body["thinking"]["budget_tokens"] for body in server.bodies)
+
+
+def test_thinking_that_a_model_does_not_know_is_told(shell: Shell, hello: LoopbackServer) -> None:
+    plain = shell.ra("--thinking", "high", "-m", "claude-3-5-haiku-latest", "hi")
+    assert (plain.returncode, plain.stdout, plain.stderr) == (
+        0,
+        b"Hello, world.\n",
+        b"ra: agent.thinking: high has no effect: claude-3-5-haiku-latest is not known to think.\n",
+    )
+    assert shell.ra("--thinking", "high", "-m", "claude-sonnet-4-6", "hi").stderr == b""

@@ -1,5 +1,7 @@
 """Layers, origins, interpolation: what the user asked for is what is in force."""
 
+import os
+import stat
 from pathlib import Path
 
 import pytest
@@ -176,6 +178,25 @@ MISTAKES = {
     "agent:\n  max_cost: 1\n  maxCost: 2": "3: agent.maxCost is set twice, as max_cost and maxCost; keep one.",
     "agent:\n  context:\n    mustKeep: ['(']": "3: agent.context.mustKeep: '(' is no regular expression",
     "agent:\n  context:\n    sources: {a: {text: x}}": "3: agent.context.sources needs agent.context.sourceBudget",
+    "agents:\n  dev:\n    context: {mustKeep: ['(']}": "3: agents.dev.context.mustKeep: '(' is no regular expression",
+    "agents:\n  dev:\n    context: {sourceBudget: -1, sources: {a: {text: x}}}": "3: agents.dev.context.sourceBudget",
+    "agent:\n  tools:\n    Bahs: {enabled: false}": "3: agent.tools.Bahs: there is no such tool; did you mean Bash?",
+    "agent:\n  tools:\n    Bash: {enabeld: false}": "3: unknown key agent.tools.Bash.enabeld; did you mean enabled?",
+    "agent:\n  tools:\n    Bash: {enabled: fales}": '3: agent.tools.Bash.enabled is "fales"; it must be true or false.',
+    "agent:\n  tools:\n    Bash: {rootDir: a}": "3: agent.tools.Bash.rootDir: only Read, Write, Edit,",
+    "agent:\n  tools:\n    custom: tool.py": '3: agent.tools.custom is "tool.py"; it must be a list, each text.',
+    "agents:\n  dev:\n    tools: {Raed: false}": "3: agents.dev.tools.Raed: there is no such tool; did you mean Read?",
+    "agent:\n  permissions:\n    rules:\n      - deny: Bash(": "4: agent.permissions.rules.0: deny rule 'Bash(' cannot",
+    "agent:\n  permissions:\n    rules:\n      - {}": "4: agent.permissions.rules.0 is {}; a rule has exactly one of",
+    "agents:\n  dev:\n    permissions: {rules: [{ask: a, deny: b}]}": "3: agents.dev.permissions.rules.0 is {",
+    "agent:\n  context:\n    resolvers: [{name: ulr, enabled: false}]": (
+        '3: agent.context.resolvers.0.name is "ulr"; without a path it must be one of file, url, mcp.'
+    ),
+    "app:\n  providers:\n    antropic: {timeout: 3}": "3: unknown key app.providers.antropic; did you mean anthropic?",
+    "app:\n  providers:\n    openai: {baseUrl: localhost}": '3: app.providers.openai.baseUrl is "localhost"; it must',
+    "agent:\n  maxCost: .nan": "2: agent.maxCost is nan; it must be a number at least 0.",
+    "agent:\n  model: ${N:?gone}": "2: ${N:?gone} is no form of a variable; write ${VAR}, ${VAR:-default} or",
+    "agent:\n  model: ${NOPE:-${N}}": "2: ${NOPE:-${N}… has a variable inside a variable; write ${VAR},",
 }
 
 
@@ -232,3 +253,32 @@ def test_where_the_users_files_are(tmp_path: Path) -> None:
     assert paths.data_dir(named) == Path("/d/ra")
     assert paths.data_dir(named | {"RA_HOME": "/r"}) == Path("/r")
     assert paths.data_dir(named | {"RA_HOME": "/r"}, "~/mine") == Path("~/mine").expanduser()
+
+
+def test_your_own_file_that_cannot_be_read_is_told(project: Path, tmp_path: Path) -> None:
+    own = tmp_path / "config/ra/ra.yaml"
+    own.parent.mkdir(parents=True)
+    own.symlink_to("nowhere.yaml")
+    with pytest.raises(ConfigError, match=r"ra\.yaml: cannot be read: No such file"):
+        load.resolve(cwd=project, env=ENV | {"XDG_CONFIG_HOME": str(tmp_path / "config")})
+
+
+def test_a_name_that_a_box_holds_is_no_file(project: Path) -> None:
+    os.mknod(project / "ra.yaml", stat.S_IFSOCK | 0o600)
+    assert load.resolve(cwd=project, env=ENV).files == ()
+
+
+def test_an_assignment_that_yaml_cannot_read_says_how_to_write_it(project: Path) -> None:
+    with pytest.raises(UsageError, match=r"goes into quotes: --set agent.systemPrompt='\"…\"'"):
+        resolve(project, assignments=["agent.systemPrompt=Note: be brief"])
+
+
+def test_a_tool_of_your_own_file_may_be_set_up(project: Path) -> None:
+    tools = {"custom": [str(project / "tool.py")], "Fly": {"enabled": False}, "Read": {"rootDir": "docs"}}
+    text = "agent: {tools: {custom: [tool.py], Fly: {enabled: false}, Read: {root_dir: docs}}}"
+    assert resolve(project, text, trusting=True).config.agent.tools == tools
+
+
+def test_a_wrong_option_of_a_tool_is_told_where_it_is_let_in(project: Path) -> None:
+    with pytest.raises(ConfigError, match=r'--set agent.tools.Bash.env: agent.tools.Bash.env is "FOO"; it must be a'):
+        resolve(project, assignments=["agent.tools.Bash.env=FOO"])

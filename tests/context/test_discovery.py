@@ -1,6 +1,7 @@
 """Instruction files: who is heard, in which order, and who is not."""
 
 import os
+import stat
 import subprocess
 import time
 from pathlib import Path
@@ -176,3 +177,10 @@ def test_any_bytes_give_valid_bounded_text(tmp_path_factory: pytest.TempPathFact
     for found in discover(root, root).sections:
         assert len(found.content.encode()) < 3 * MAX_BYTES + 500  # a replacement character is three bytes
         assert bool(found.cut) == (len(data) + more // 2 * 2 > MAX_BYTES)
+
+
+@pytest.mark.parametrize("pattern", ["AGENTS.md", "AGENTS*.md"])
+def test_a_name_that_a_box_holds_is_passed_over(tmp_path: Path, pattern: str) -> None:
+    root = project(tmp_path / "p", CLAUDE="claude")
+    os.mknod(root / "AGENTS.md", stat.S_IFSOCK | 0o600)
+    assert discover(root, root, patterns=("CLAUDE.md", pattern)) == Discovered((section("CLAUDE.md", "claude"),))

@@ -157,6 +157,10 @@ class AnthropicReader:
         self._draft = Draft(model)
         self._at_once: set[int] = set()
 
+    @property
+    def usage(self) -> Usage:
+        return self._draft.usage
+
     def feed(self, event: JsonObject) -> Iterator[Delta]:
         match event.get("type"):
             case "message_start":

@@ -132,6 +132,10 @@ class GoogleReader:
         self._usage: JsonObject = {}
         self._mistake = ""
 
+    @property
+    def usage(self) -> Usage:
+        return self._draft.usage
+
     def feed(self, event: JsonObject) -> Iterator[Delta]:
         if event.get("error"):
             raise failure(0, {}, event, provider=name)

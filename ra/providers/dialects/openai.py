@@ -123,6 +123,10 @@ class ResponsesReader:
         self._index: dict[str, int] = {}  # of items, for servers that name only the item in a delta
         self._refused = False
 
+    @property
+    def usage(self) -> Usage:
+        return self._draft.usage
+
     def feed(self, event: JsonObject) -> Iterator[Delta]:
         match event.get("type"):
             case "response.output_item.added":

@@ -146,6 +146,10 @@ class ChatReader:
         self._details: dict[object, JsonObject] = {}
         self._refused = False
 
+    @property
+    def usage(self) -> Usage:
+        return self._draft.usage
+
     def feed(self, event: JsonObject) -> Iterator[Delta]:
         if event.get("error"):
             raise failure(0, {}, event, provider=name)
