@@ -1,6 +1,7 @@
 """What is a session made of, and from which settings? The parts that `App` puts together."""
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,6 +14,7 @@ from ra.agent.limits import need_price
 from ra.agent.loop import Loop
 from ra.agent.prepare import Prepared, prepare
 from ra.agent.turn import Turn, whole
+from ra.config import trust
 from ra.config.allowed import Allowed
 from ra.config.load import Resolved
 from ra.context import discovery, window
@@ -239,7 +241,7 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
         sandbox=options.sandbox,
         hidden=(str(app.resolved.data_dir),),
         instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *agent.context.patterns))),
-        runs=tuple(dict.fromkeys(path for item in app.resolved.items for path in item.real_files)),
+        runs=runs(app),
         tool_timeout_s=agent.tool_timeout,
         settings=agent.tools,
         recall=recall,
@@ -254,6 +256,18 @@ def toolbox(app: "App", journal: Journal, engine: Engine, *, sub_agent: RunAgent
         if rule.tool not in made.known and "*" not in rule.tool and not rule.tool.startswith("mcp__"):
             app.warn(f"The {rule.action} rule {rule} has no effect: there is no tool {rule.tool!r}.")
     return made
+
+
+def runs(app: "App") -> tuple[str, ...]:
+    """What of the project runs outside any box: hooks and scripts, an agent file, and ra's own environment."""
+    root, file = app.resolved.root, app.options.agent_file
+    named: tuple[str, ...] = ()
+    if file:
+        from ra.config.reach import reach  # for those who bring an agent of their own
+
+        named = trust.guarded(reach((str(app.resolved.cwd / Path(file).expanduser()),), str(root.resolve())), root)
+    installed = Path(sys.prefix).resolve()
+    return (*app.resolved.runs, *named, *((str(installed),) if root.resolve() in installed.parents else ()))
 
 
 def connected(app: "App", retries: Retries | None) -> Provider:

@@ -9,8 +9,19 @@ FILE_NAME = "ra.yaml"
 
 
 def git_root(cwd: Path) -> Path | None:
-    """The nearest folder upwards that holds `.git` (a folder, or a file in a worktree)."""
-    return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), None)
+    """The nearest folder upwards that holds `.git` (a folder, or a file in a worktree).
+
+    Not one that a stranger put there: with a `/tmp/.git` everything in /tmp would be the project.
+    """
+    ours = {os.geteuid(), 0, _owner(cwd)}
+    return next((folder for folder in (cwd, *cwd.parents) if _owner(folder / ".git") in ours - {None}), None)
+
+
+def _owner(path: Path) -> int | None:
+    try:
+        return path.stat().st_uid
+    except OSError:
+        return None
 
 
 def project_files(cwd: Path) -> list[Path]:

@@ -94,7 +94,7 @@ class Place(Value, frozen=True):
     `writes`: file tools may write in the project (a terminal, or --write). `boxed`: Bash has an OS sandbox; `trouble`:
     it has one with a weakness in this project, so commands are asked for. `free`: tools that touch nothing outside ra.
     `roots`: tools that are held to a folder of their own. `runs`: files that ra itself runs outside any box, such as
-    hooks: who can write them is out of the box.
+    hooks, and folders where such code is looked for: who can write them is out of the box.
     """
 
     root: str
@@ -132,6 +132,10 @@ class Place(Value, frozen=True):
         if real != held_to and not real.startswith(held_to.rstrip(os.sep) + os.sep):
             return None
         return os.path.relpath(real, root)
+
+    def runs_from(self, path: str) -> bool:
+        """Whether ra would run what stands there."""
+        return any(path == run or path.startswith(run.rstrip(os.sep) + os.sep) for run in self.runs)
 
 
 def shown(path: str) -> str:

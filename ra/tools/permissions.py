@@ -145,7 +145,7 @@ def _concern(tool: str, path: str, lexical: str, real: str, relative: str | None
         return f"{name} may hold secrets"
     if tool in WRITERS:
         why = protected(relative, place.instructions) or protected(lexical, place.instructions)
-        if not why and not {lexical, os.path.join(place.real(place.root), relative)}.isdisjoint(place.runs):
+        if not why and any(place.runs_from(path) for path in (lexical, real)):
             why = "ra runs it"
         return f"{name} is protected: {why}" if why else ""
     return ""

@@ -5,6 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ra.tools.process import Launch
@@ -219,3 +220,16 @@ def test_the_box_has_no_capabilities(uid: int) -> None:
         lines = made.run(box, "grep Cap /proc/self/status").split()
         assert lines[1::2] == ["0" * 16] * 5
         box.close()
+
+
+def test_nothing_can_be_put_into_a_folder_that_ra_runs_from() -> None:
+    with world(os.getuid()) as made:
+        (made.project / "venv/lib").mkdir(parents=True)
+        place = msgspec.structs.replace(made.place(), runs=(str(made.project / "venv"),))
+        box = bubblewrap.find(place, ())
+        assert box
+        made.run(
+            box, "echo x > venv/lib/json.py; mv venv old; rm -rf venv; mkdir -p venv/lib; echo x > venv/lib/json.py"
+        )
+        box.close()
+        assert list((made.project / "venv").rglob("*")) == [made.project / "venv/lib"]

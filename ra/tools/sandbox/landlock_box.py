@@ -33,10 +33,13 @@ class LandlockBox:
         self._place = place
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
+        self._environments = [path for path in place.runs if os.path.isfile(os.path.join(path, "pyvenv.cfg"))]
         self.private_tmp, self._forget_tmp = private_folder(self)
 
     @property
     def trouble(self) -> str:
+        for path in self._environments:
+            return f"ra itself runs from {shown(path)}, which this sandbox cannot protect"
         found = self._scan.look()
         for path in sorted(found.linked):
             return f"{shown(path)} has another hard link, which this sandbox cannot protect"
@@ -47,7 +50,8 @@ class LandlockBox:
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         layout = plan(self._place, self._hidden)
         before = self._scan.look().guarded
-        guard = Guard([*layout.own, *layout.watched, *before] if layout.writable else [])
+        kept = [path for path in (*layout.own, *layout.watched, *before) if path not in self._environments]
+        guard = Guard(kept if layout.writable else [])
         hidden = (*layout.hidden, *_CLOSED)
         held = chains(
             abi(),

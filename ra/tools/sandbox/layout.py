@@ -44,7 +44,7 @@ def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
     git = _git_paths(root)
     names = [".ra", *_instructions(place, root), *CONFIG_NAMES, *git]
     own = [os.path.join(root, name) for name in names]
-    own += [path for path in place.runs if path.startswith(root.rstrip("/") + "/")]
+    own += collapse(frozenset(path for path in place.runs if path.startswith(root.rstrip("/") + "/")), root)
     secrets = [*SYSTEM_SECRETS, *hidden, *(os.path.join(home, name) for name in CREDENTIALS if home)]
     seen = [place.real(path) for path in secrets if os.access(path, os.R_OK)]
     inside_out = [path for path in dict.fromkeys(seen) if not root.startswith(path.rstrip("/") + "/") and path != root]
