@@ -134,8 +134,10 @@ def custom_tools(resolved: Resolved, env: Mapping[str, str]) -> list[Tool]:
             public = [item for name, item in vars(module).items() if not name.startswith("_")]
             made += [function_tool(item) for item in public if getattr(item, "__module__", "") == module.__name__]
         else:
+            given = resolved.config.agent.tools.get(Path(path).stem)
+            passed = clean(env, tuple(given.get("env", ()))) if isinstance(given, dict) else clean(env)
             timeout_s = resolved.config.agent.tool_timeout
-            made.append(script_tool(path, cwd=str(resolved.root), env=env, timeout_s=timeout_s))
+            made.append(script_tool(path, cwd=str(resolved.root), env=passed, timeout_s=timeout_s))
     return made
 
 
