@@ -99,7 +99,7 @@ def resolve(
         items=tuple(guard.items),
         untrusted=guard.untrusted(),
         notes=tuple(guard.notes),
-        runs=trust.guarded(guard.named, root),
+        runs=(*trust.guarded(guard.named, root), *paths.programs(env, root)),
     )
 
 

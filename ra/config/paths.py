@@ -46,6 +46,13 @@ def data_dir(env: Mapping[str, str], configured: str | None = None) -> Path:
     return _user_dir(env, variable="XDG_DATA_HOME", unix=".local/share", kind="data")
 
 
+def programs(env: Mapping[str, str], root: Path) -> list[str]:
+    """The folders of PATH that lie in the project: what stands there runs under any name that somebody types."""
+    below = os.path.realpath(root)
+    folders = [os.path.realpath(name) for name in env.get("PATH", "").split(os.pathsep) if Path(name).is_absolute()]
+    return [name for name in dict.fromkeys(folders) if Path(below) in Path(name).parents and Path(name).is_dir()]
+
+
 def _user_dir(env: Mapping[str, str], *, variable: str, unix: str, kind: str) -> Path:
     if (named := env.get(variable)) and Path(named).is_absolute():
         return Path(named) / "ra"

@@ -138,6 +138,19 @@ class Place(Value, frozen=True):
         return any(path == run or path.startswith(run.rstrip(os.sep) + os.sep) for run in self.runs)
 
 
+def program(name: str, root: str) -> str | None:
+    """Where a program lies that ra itself starts. Not in the project: there a command in the box could put another.
+
+    A project's environment is often the first of PATH, and nobody but the model may have written it.
+    """
+    import shutil  # 2 ms, and only a search or a command needs it
+
+    below = os.path.realpath(root).rstrip(os.sep) + os.sep
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    outer = [path for path in folders if os.path.isabs(path) and not f"{os.path.realpath(path)}/".startswith(below)]
+    return shutil.which(name, path=os.pathsep.join(outer)) if outer else None
+
+
 def shown(path: str) -> str:
     """A path on one line of text: quoted when a control character is in it, invalid bytes replaced."""
     clean = re.sub("[\ud800-\udfff]", "\ufffd", path)

@@ -86,6 +86,20 @@ def test_not_by_an_agent_file_and_what_it_imports(shell: Shell, model: Callable[
     assert (shell.project / "agents/tone.py").read_text() == ""
 
 
+@pytest.mark.parametrize("name", ["rg", "bwrap", "bash", "git"])
+def test_not_by_a_program_in_an_environment_of_the_project(shell: Shell, name: str) -> None:
+    programs = shell.project / ".venv/bin"
+    programs.mkdir(parents=True)
+    plant = f"printf '#!/bin/sh\\n: > {shell.home}/escaped\\n' > .venv/bin/{name}; chmod +x .venv/bin/{name}"
+    calls = (("Bash", {"command": plant}), ("Grep", {"pattern": "x"}), ("Bash", {"command": "git status"}))
+    steps = [Step(calls=(Call(tool, args),)) for tool, args in calls]
+    with LoopbackServer("anthropic", lambda body: steps.pop(0) if steps else Step(text="done")) as server:
+        shell.serve(server)
+        shell.env["PATH"] = f"{programs}:{shell.env['PATH']}"
+        assert shell.ra("--allow", "Bash(git status:*)", "go").returncode == 0
+    assert not escaped(shell)
+
+
 def test_a_file_that_nothing_runs_is_the_models_to_write(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
     put(shell.project, hooks__end="import json")
     configure(shell.project / "ra.yaml", "python3 hooks/end.py")

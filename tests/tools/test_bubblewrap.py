@@ -233,3 +233,16 @@ def test_nothing_can_be_put_into_a_folder_that_ra_runs_from() -> None:
         )
         box.close()
         assert list((made.project / "venv").rglob("*")) == [made.project / "venv/lib"]
+
+
+def test_whether_the_command_was_reached_is_known() -> None:
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        for command, sockets, began in (("exit 3", (), True), ("true", (f"{made.outside}/vanished",), False)):
+            launch = box.launch(["bash", "-c", command], str(made.project), sockets=sockets)
+            subprocess.run(launch.argv, pass_fds=launch.fds, check=False)
+            for descriptor in launch.fds:
+                os.close(descriptor)
+            launch.finish()
+            assert launch.began() is began, command
+        box.close()

@@ -49,14 +49,14 @@ def grep_tool(place: Place, readable: Callable[[str], bool], *, timeout_s: float
         target = place.resolve(args.path, "Grep")
         if not os.path.exists(target):
             raise Mistake(f"{shown(args.path)} does not exist.")
-        return await asyncio.to_thread(_grep, args, target, readable, time.monotonic() + timeout_s)
+        return await asyncio.to_thread(_grep, args, target, readable, time.monotonic() + timeout_s, place.root)
 
     return declare(
         GrepArgs, run, name="Grep", description="Search file contents; git-ignored files are left out.", reads_only=True
     )
 
 
-def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline: float) -> str:
+def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline: float, root: str) -> str:
     try:
         re.compile(args.pattern)
     except (re.error, OverflowError, RecursionError) as error:
@@ -64,7 +64,8 @@ def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline
             f"The pattern is no regular expression: {error}. Escape signs that are meant as they are."
         ) from error
     start, only = (target, "") if os.path.isdir(target) else os.path.split(target)
-    lines = search_with_ripgrep(args, start, only, deadline) if ripgrep() else None
+    rg = ripgrep(root)
+    lines = search_with_ripgrep(args, start, only, deadline, rg) if rg else None
     if lines is None:  # no ripgrep, or an expression that it does not know (look-around, back-references)
         lines = search(args, start, only, deadline)
     prefix = "" if args.path in (".", "./", "") else (args.path if not only else os.path.dirname(args.path))
@@ -168,9 +169,9 @@ def _matching(path: str, text: str, hit: Callable[[str], bool], context: int) ->
 # ripgrep
 
 
-def search_with_ripgrep(args: GrepArgs, start: str, only: str, deadline: float) -> list[Line] | None:
+def search_with_ripgrep(args: GrepArgs, start: str, only: str, deadline: float, rg: str = "rg") -> list[Line] | None:
     """None when ripgrep does not know the expression."""
-    command = [ripgrep() or "rg", "--json", "--crlf", *RIPGREP_RULES, f"--context={args.context}", "--max-columns=0"]
+    command = [rg, "--json", "--crlf", *RIPGREP_RULES, f"--context={args.context}", "--max-columns=0"]
     command += ["--max-count=1"] if args.files_only else []
     command += ["--ignore-case"] if args.ignore_case else ["--case-sensitive"]
     if args.glob and not set(args.glob) & set("/!") and not only:

@@ -2,11 +2,10 @@
 
 import contextlib
 import os
-import shutil
 import stat
 from collections.abc import Sequence
 
-from ra.tools.paths import Place
+from ra.tools.paths import Place, program
 from ra.tools.process import Launch
 from ra.tools.sandbox import seccomp
 from ra.tools.sandbox.guard import Guard, set_aside
@@ -42,35 +41,39 @@ class Bubblewrap:
     def trouble(self) -> str:
         return ""
 
-    def launch(self, argv: Sequence[str], cwd: str) -> Launch:
+    def launch(self, argv: Sequence[str], cwd: str, *, sockets: Sequence[str] | None = None) -> Launch:
         layout = plan(self._place, self._hidden)
         found = self._scan.look()
         missing = [path for path in layout.own if _is_missing(path)] if layout.writable else []
         links = [path for path in layout.own if os.path.islink(path)]
         guard = Guard([*links, *missing, *layout.watched, *found.guarded])
         made = self._hold(missing)
-        mounts = [*self._system(layout), *self._project(layout, found)]
+        doors = listening_sockets() if sockets is None else sockets
+        mounts = [*self._system(layout, doors), *self._project(layout, found, doors)]
         fds: tuple[int, ...] = ()
         if seccomp.supported():
             fds = (_filter_descriptor(),)
             mounts += ["--seccomp", str(fds[0])]
         before = found.guarded
+        status = _Status()
 
         def finish() -> list[str]:
+            status.read()
             self._release(made)
             notes = guard.restore()
             fresh = self._scan.look().guarded - before if layout.writable else frozenset()
             return notes + [set_aside(path) for path in sorted(fresh) if not path.endswith(".set-aside")]
 
         env = {"TMPDIR": _TMP, "XDG_CACHE_HOME": f"{_TMP}/.cache", "npm_config_cache": f"{_TMP}/.npm"}
-        argv = [self._program, *_ALWAYS, *self._flags, *mounts, "--chdir", cwd, "--", *argv]
-        return Launch(argv, fds, finish, env=env)
+        told = ("--json-status-fd", str(status.writer))
+        argv = [self._program, *_ALWAYS, *self._flags, *mounts, *told, "--chdir", cwd, "--", *argv]
+        return Launch(argv, (*fds, status.writer), finish, env=env, began=lambda: status.began)
 
     def close(self) -> None:
         self._release(list(self._held))
         self._forget_tmp()
 
-    def _system(self, layout: Layout) -> list[str]:
+    def _system(self, layout: Layout, sockets: Sequence[str]) -> list[str]:
         """Everything but the project: to be read, without credentials and without doors to other programs."""
         # Root could write /proc/sys without any capability, and what core_pattern names runs outside: so read-only too.
         out = ["--ro-bind", "/", "/", "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--tmpfs", "/run"]
@@ -80,11 +83,11 @@ class Bubblewrap:
         if os.path.isdir(_VAR_TMP) and not os.path.islink(_VAR_TMP):
             out += ["--tmpfs", _VAR_TMP]
         covered = ("/run/", f"{_TMP}/", f"{_VAR_TMP}/", "/proc/", "/dev/")
-        masked = [*layout.hidden, *listening_sockets()]
+        masked = [*layout.hidden, *sockets]
         outer = [path for path in masked if not path.startswith(covered) and not _below(path, layout.root)]
         return out + [word for path in outer for word in _masked(path)]
 
-    def _project(self, layout: Layout, found: Findings) -> list[str]:
+    def _project(self, layout: Layout, found: Findings, sockets: Sequence[str]) -> list[str]:
         root = layout.root
         linked = collapse(found.linked, root)
         writable = layout.writable and linked != [root]
@@ -98,8 +101,7 @@ class Bubblewrap:
                 out += ["--ro-bind", path, path]
             for path in (*layout.own, *sorted(found.guarded)):
                 out += _fixed(path, root)
-        sockets = [path for path in listening_sockets() if _below(path, root)]
-        for path in (*sorted(found.secret), *sockets, *(p for p in layout.hidden if _below(p, root))):
+        for path in (*sorted(found.secret), *(p for p in (*sockets, *layout.hidden) if _below(p, root))):
             if not os.path.islink(path):
                 out += _masked(path)
         return out
@@ -123,14 +125,29 @@ class Bubblewrap:
                     os.unlink(path)
 
 
+class _Status:
+    """What bubblewrap tells of a command: an exit code, unless it failed before the command was reached."""
+
+    def __init__(self) -> None:
+        self.reader, self.writer = os.pipe()
+        self.began = False
+
+    def read(self) -> None:
+        os.set_blocking(self.reader, False)
+        with contextlib.suppress(BlockingIOError):
+            self.began = b"exit-code" in os.read(self.reader, 4096)
+        os.close(self.reader)
+
+
 def find(place: Place, hidden: tuple[str, ...]) -> Bubblewrap | None:
     """The strictest form that works here, or None: a command in it must find itself without capabilities."""
-    program = shutil.which("bwrap")
-    if program is None:
+    bwrap = program("bwrap", place.root)
+    if bwrap is None:
         return None
     for flags in _STRICTEST_FIRST:
-        box = Bubblewrap(program, flags, place, hidden)
-        if try_out(box.launch(["sh", "-c", _TEST], place.real(place.root))):
+        box = Bubblewrap(bwrap, flags, place, hidden)
+        # Without the sockets: one that vanishes meanwhile must not cost the stricter form.
+        if try_out(box.launch(["sh", "-c", _TEST], place.real(place.root), sockets=())):
             return box
         box.close()
     return None
