@@ -56,10 +56,10 @@ class Shell:
         if args.background:
             return await self._start_job(args.command, outside=args.outside)
         timeout_s = min(args.timeout or self._timeout_s, MAX_TIMEOUT_S)
-        for _ in range(MAX_TRIES):
-            running, ended, moved = await self._whole(args, say, timeout_s)
-            if ended.began:
-                break
+        running, ended, moved = await self._whole(args, say, timeout_s)
+        for _ in range(MAX_TRIES - 1):
+            if not ended.began:
+                running, ended, moved = await self._whole(args, say, timeout_s)
         return _result(running.output.text(), ended, [*ended.notes, *moved], timeout_s)
 
     async def _whole(self, args: BashArgs, say: Say, timeout_s: float) -> tuple[Running, Ended, list[str]]:

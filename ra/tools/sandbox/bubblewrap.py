@@ -10,8 +10,8 @@ from ra.tools.process import Launch
 from ra.tools.sandbox import seccomp
 from ra.tools.sandbox.guard import Guard, set_aside
 from ra.tools.sandbox.launch import private_folder, try_out
-from ra.tools.sandbox.layout import Layout, collapse, listening_sockets, plan
-from ra.tools.sandbox.scan import Findings, Scan
+from ra.tools.sandbox.layout import Layout, Repository, collapse, listening_sockets, plan
+from ra.tools.sandbox.scan import Findings, Outer, Scan
 
 _FAMILIES = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
 _ALWAYS = ("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--unshare-pid", "--unshare-net", "--unshare-ipc",
@@ -34,6 +34,7 @@ class Bubblewrap:
         self._place = place
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
+        self._outer = Outer()
         self.private_tmp, self._forget_tmp = private_folder(self)
         self._held: dict[str, int] = {}
 
@@ -97,6 +98,7 @@ class Bubblewrap:
             parents = {parent for path in layout.own for parent in _parents(path, root) if os.path.isdir(parent)}
             for parent in sorted(parents):
                 out += ["--bind", parent, parent]
+            out += self._repository(layout.repository)
             for path in linked:
                 out += ["--ro-bind", path, path]
             for path in (*layout.own, *sorted(found.guarded)):
@@ -104,6 +106,18 @@ class Bubblewrap:
         for path in (*sorted(found.secret), *(p for p in (*sockets, *layout.hidden) if _below(p, root))):
             if not os.path.islink(path):
                 out += _masked(path)
+        return out
+
+    def _repository(self, repository: Repository | None) -> list[str]:
+        """A worktree's repository: its hooks and its configuration stay as they are."""
+        if repository is None:
+            return []
+        out = ["--ro-bind", repository.common, repository.common]
+        for path in repository.writable:
+            out += ["--bind-try", path, path]
+        linked = collapse(self._outer.linked(repository.writable), repository.common)
+        for path in (*repository.fixed, *linked):
+            out += ["--ro-bind", path, path]
         return out
 
     def _hold(self, missing: list[str]) -> list[str]:
