@@ -138,6 +138,25 @@ class Place(Value, frozen=True):
         return any(path == run or path.startswith(run.rstrip(os.sep) + os.sep) for run in self.runs)
 
 
+_SAMPLES = tuple(name.replace("*", "x") for name in (*TOKEN_NAMES, *KEY_NAMES, *SECRET_DIRS))
+
+
+def names_secret(word: str, place: Place) -> bool:
+    """Whether a word of a command may be a file with secrets: by its name, by where it leads, or as a glob."""
+    for path in {word, word.partition("=")[2]} - {""}:
+        if "\0" in path or any("\ud800" <= char <= "\udfff" for char in path):
+            return True
+        lexical = os.path.normpath(place.joined(path))
+        if is_secret(os.path.relpath(lexical, place.root)) or is_secret(
+            os.path.relpath(place.real(lexical), place.root)
+        ):
+            return True
+        globs = [fold(part) for part in path.split(os.sep) if set(part) & set("*?[") and part.strip("*")]
+        if any(fnmatchcase(sample, part) for part in globs for sample in _SAMPLES):
+            return True
+    return False
+
+
 def program(name: str, root: str) -> str | None:
     """Where a program lies that ra itself starts. Not in the project: there a command in the box could put another.
 
