@@ -8,8 +8,8 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.ip_network("::/96")
-# What is reached from inside a cloud only, or by nobody, although the tables of some Pythons call it public: the metadata
-# of Oracle (192.0.0.192), the wire server of Azure, the relays of 6to4, an IPv6 range of documentation.
+# What is reached from inside a cloud only, or by nobody, although the tables of some Pythons call it public: the
+# metadata of Oracle (192.0.0.192), the wire server of Azure, the relays of 6to4, an IPv6 range of documentation.
 _INSIDE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "168.63.129.16/32", "192.88.99.0/24", "3fff::/20")))
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?", re.IGNORECASE)
 
