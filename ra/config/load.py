@@ -77,8 +77,7 @@ def resolve(
     data: dict[str, Any] = {}
     origins: dict[Path_, Origin] = {}
     for layer in layers:
-        guard.look(layer, cwd)
-        layer = _anchored(guard.admit(layer), cwd)
+        layer = _anchored(guard.admit(layer, cwd), cwd)
         if _of_project(layer):
             layer = Layer(guards.kept(layer.data, data), layer.origins)
         merge(data, origins, layer)
@@ -99,7 +98,7 @@ def resolve(
         items=tuple(guard.items),
         untrusted=guard.untrusted(),
         notes=tuple(guard.notes),
-        runs=(*trust.guarded(guard.named, root), *paths.programs(env, root)),
+        runs=(*trust.guarded(guard.named, root), *paths.programs(env, root), *paths.obeyed_by_git(root)),
     )
 
 
@@ -114,12 +113,10 @@ class _Guard:
         self._known = known
         self._trusting = trusting
 
-    def look(self, layer: Layer, cwd: Path) -> None:
-        items = trust.risky(layer.data, base=_base(layer.origins.get((), DEFAULT), cwd), root=self._root)
-        self.named += (file for item in items for file in item.files)
-
-    def admit(self, layer: Layer) -> Layer:
+    def admit(self, layer: Layer, cwd: Path) -> Layer:
         if not _of_project(layer):
+            own = trust.risky(layer.data, base=_base(layer.origins.get((), DEFAULT), cwd), root=self._root)
+            self.named += (file for item in own for file in item.files)
             return layer
         origin = layer.origins[()]
         foreign = trust.never(layer.data)
@@ -131,6 +128,7 @@ class _Guard:
         items = (*trust.planted(data, file), *trust.risky(data, base=file.parent, root=self._root))
         items = trust.masked((*items, *trust.revealing(data, layer.secrets, known=items)), layer.secrets.values())
         self.items += items
+        self.named += (file for item in items for file in item.files)
         left_out = () if self._trusting else self._known.ask_for(self._root, items)
         return Layer(trust.without(data, [item.key for item in left_out]), layer.origins)
 

@@ -53,6 +53,27 @@ def programs(env: Mapping[str, str], root: Path) -> list[str]:
     return [name for name in dict.fromkeys(folders) if Path(below) in Path(name).parents and Path(name).is_dir()]
 
 
+def obeyed_by_git(root: Path) -> list[str]:
+    """The project's own files that its git configuration names: hooks elsewhere (`.husky`), and what it includes."""
+    try:
+        text = (root / ".git" / "config").read_text("utf-8", "replace")
+    except OSError:  # no repository, or a worktree
+        return []
+    if "path" not in text.casefold():
+        return []
+    import re  # for the few who have either
+
+    folder = os.path.realpath(root)
+    found = []
+    for key, value in re.findall(r"(?im)^\s*(hookspath|path)\s*=\s*\"?([^\"\n]+?)\"?\s*$", text):
+        start = folder if key.casefold() == "hookspath" else os.path.join(folder, ".git")  # noqa: PTH118 - as git does
+        full = os.path.realpath(os.path.join(start, os.path.expanduser(value.strip())))  # noqa: PTH111, PTH118
+        full = os.path.dirname(full) if os.path.basename(full) == "_" else full  # noqa: PTH119, PTH120 - husky's
+        if full.startswith(folder + os.sep) and not full.startswith(os.path.join(folder, ".git", "")):  # noqa: PTH118
+            found.append(full)
+    return found
+
+
 def _user_dir(env: Mapping[str, str], *, variable: str, unix: str, kind: str) -> Path:
     if (named := env.get(variable)) and Path(named).is_absolute():
         return Path(named) / "ra"

@@ -40,6 +40,7 @@ NOTHING = '{"recentTurns": 0, "memory": {"include": false}, "crossChat": false, 
         ('{"recentTurns": true}', Plan(3)),
         ('{"recentTurns": NaN}', Plan(3)),
         ('{"recentTurns": 1e999}', Plan(6)),
+        (f'{{"recentTurns": 1{"0" * 400}}}', Plan(6)),  # more digits than a float holds
         ('{"memory": {"include": true}}', Plan(3)),
         ('{"memory": "yes"}', Plan(3)),
         ("{}", Plan(3)),

@@ -86,6 +86,26 @@ def test_not_by_an_agent_file_and_what_it_imports(shell: Shell, model: Callable[
     assert (shell.project / "agents/tone.py").read_text() == ""
 
 
+@pytest.mark.parametrize(
+    ("setting", "path"),
+    [
+        ("[core]\n\thooksPath = .husky/_\n", ".husky/pre-commit"),
+        ("[core]\n\thookspath = tools/hooks\n", "tools/hooks/pre-commit"),
+        ("[include]\n\tpath = ../team.gitconfig\n", "team.gitconfig"),
+    ],
+)
+def test_not_by_what_the_repository_makes_git_run(
+    shell: Shell, model: Callable[..., LoopbackServer], setting: str, path: str
+) -> None:
+    (shell.project / ".git/config").write_text(setting)
+    file = shell.project / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("as it was")
+    model(path)
+    assert shell.ra("--write", "go").returncode == 0
+    assert file.read_text() == "as it was"
+
+
 @pytest.mark.parametrize("name", ["rg", "bwrap", "bash", "git"])
 def test_not_by_a_program_in_an_environment_of_the_project(shell: Shell, name: str) -> None:
     programs = shell.project / ".venv/bin"
