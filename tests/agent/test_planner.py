@@ -214,6 +214,13 @@ def test_memory_is_searched_over_sessions_and_entries_in_every_script(shell: She
     assert last.count("which port?") == 1
 
 
+def test_half_a_character_in_a_plan_does_not_end_the_run(shell: Shell) -> None:
+    plan = '{"recentTurns": 1, "memory": {"include": true, "query": "\\ud800 port"}, "reasoning": "\\udc00"}'
+    with LoopbackServer("anthropic", answering(plan, "ok")) as server:
+        chat = talk(shell, server)
+        assert chat.say("which port?").outcome == "answered"
+
+
 def test_at_most_five_hits_and_no_secrets(shell: Shell) -> None:
     with LoopbackServer("anthropic", answering(remembering("deploy token"), "ok")) as server:
         for number in range(8):
