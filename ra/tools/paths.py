@@ -1,9 +1,11 @@
 """What is this path? Inside the project or not, protected, a secret; and how a path is read and shown."""
 
+import contextlib
 import os
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -88,6 +90,28 @@ def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTION_FILES) 
     return ""
 
 
+_answers: ContextVar[dict[str, str] | None] = ContextVar("answers", default=None)
+
+
+@contextlib.contextmanager
+def one_answer() -> Iterator[None]:
+    """During one call a path leads to one place: what was judged is what is used, whatever is put there meanwhile."""
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+def real_path(path: str) -> str:
+    answers = _answers.get()
+    if answers is None:
+        return os.path.realpath(path)
+    if path not in answers:
+        answers[path] = os.path.realpath(path)
+    return answers[path]
+
+
 class Place(Value, frozen=True):
     """Where calls happen: what is the project, what is free there.
 
@@ -107,7 +131,7 @@ class Place(Value, frozen=True):
     roots: dict[str, str] = {}
     instructions: tuple[str, ...] = INSTRUCTION_FILES
     runs: tuple[str, ...] = ()
-    real: Callable[[str], str] = os.path.realpath
+    real: Callable[[str], str] = real_path
 
     def joined(self, path: str, tool: str = "") -> str:
         """The path as the model meant it, from the tool's own folder. Raises Mistake for what no file can be called."""

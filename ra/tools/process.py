@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from weakref import WeakSet
 
 import msgspec
 
@@ -40,6 +41,14 @@ class Ended(msgspec.Struct, frozen=True):
     began: bool = True
 
 
+_started: "WeakSet[Running]" = WeakSet()
+
+
+def anything_runs() -> bool:
+    """Whether a command of any session runs now, such as a background job: it could change files under our hands."""
+    return any(not running.ended for running in _started)
+
+
 class Running:
     """A started command. Its output collects in `output`; `unread` is what the reader of a job has not seen yet."""
 
@@ -50,6 +59,7 @@ class Running:
         self._launch = launch
         self._pump = asyncio.create_task(self._read(say))
         self._notes: Sequence[str] | None = None
+        _started.add(self)
 
     @property
     def ended(self) -> bool:
