@@ -246,3 +246,32 @@ def test_whether_the_command_was_reached_is_known() -> None:
             launch.finish()
             assert launch.began() is began, command
         box.close()
+
+
+@pytest.mark.parametrize("name", [".github", "hooks", "hooks/deep", ".ra", ".git", ".git/hooks", "sub"])
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_folder_that_becomes_a_link_opens_nothing_outside(name: str, *, absolute: bool) -> None:
+    with world(people()[-1]) as made:
+        place = msgspec.structs.replace(made.place(), runs=(str(made.project / "hooks/deep/a.py"),))
+        box = bubblewrap.find(place, (str(made.data),))
+        assert box
+        if made.uid != os.getuid():
+            os.chown(box.private_tmp, made.uid, made.uid)
+        target = str(made.outside) if absolute else "../" * (name.count("/") + 1) + "outside"
+        made.run(box, f"mkdir -p $(dirname {name}); rm -rf {name}; mv {name} moved; ln -s {target} {name}")
+        for _ in range(2):
+            output = made.run(box, f"echo x > {name}/canary.txt; echo x > {name}/new; echo x > {made.outside}/new")
+            assert made.harm(output) == []
+        box.close()
+
+
+def test_what_was_put_back_is_not_put_where_a_link_leads() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        (made.outside / "CLAUDE.md").write_text("another project's")
+        made.run(box, f"mv sub moved; ln -s {made.outside} sub")
+        assert (made.outside / "CLAUDE.md").read_text() == "another project's"
+        assert (made.project / "sub/CLAUDE.md").read_text() == "rules\n"
+        assert (made.project / f"sub{SET_ASIDE}").is_symlink()
+        (made.outside / "CLAUDE.md").unlink()
+        box.close()

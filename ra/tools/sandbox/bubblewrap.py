@@ -35,6 +35,8 @@ class Bubblewrap:
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
         self._outer = Outer()
+        # Those that were there before any command: one that a command makes could be a link by the time it is mounted.
+        self._parents = _real_parents(plan(place, hidden))
         self.private_tmp, self._forget_tmp = private_folder(self)
         self._held: dict[str, int] = {}
 
@@ -95,8 +97,7 @@ class Bubblewrap:
         out = ["--bind" if writable else "--ro-bind", root, root]
         if writable:
             # A folder that holds a protected path could be renamed and made anew, unless it is a mount itself.
-            parents = {parent for path in layout.own for parent in _parents(path, root) if os.path.isdir(parent)}
-            for parent in sorted(parents):
+            for parent in sorted(_real_parents(layout) & self._parents):
                 out += ["--bind", parent, parent]
             out += self._repository(layout.repository)
             for path in linked:
@@ -172,6 +173,12 @@ def _filter_descriptor() -> int:
     os.write(descriptor, seccomp.program(_FAMILIES))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+def _real_parents(layout: Layout) -> set[str]:
+    """The folders that hold protected paths, no link among them: what a link leads to must not become writable."""
+    parents = {parent for path in layout.own for parent in _parents(path, layout.root)}
+    return {parent for parent in parents if os.path.isdir(parent) and os.path.realpath(parent) == parent}
 
 
 def _parents(path: str, root: str) -> list[str]:

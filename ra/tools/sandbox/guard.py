@@ -1,15 +1,22 @@
-"""What could a command change although it must not, and how is that undone? For what no mount can protect."""
+"""What could a command change although it must not, and how is that undone? For what no mount can protect.
+
+Everything is done by descriptors of folders: a command may have put a link in a folder's place, and what it leads to is
+not ours to mend.
+"""
 
 import contextlib
 import os
 import shutil
 import stat
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from ra.tools.files import held
 from ra.tools.paths import shown
 
 MAX_BYTES = 4_000_000
 SET_ASIDE = ".set-aside"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _Was(NamedTuple):
@@ -23,62 +30,121 @@ class Guard:
     """Remembers paths before a command and puts them back after it."""
 
     def __init__(self, paths: list[str]) -> None:
-        self._was = {path: _look(path) for path in paths}
+        self._was = {path: _look_at(path) for path in map(_without_links, paths)}
 
     def restore(self) -> list[str]:
         """One line for each path that had been changed."""
-        changed = [path for path, was in self._was.items() if _look(path) != was]
+        changed = [path for path, was in self._was.items() if _look_at(path) != was]
         for path in changed:
-            _put_back(path, self._was[path])
+            _restore(path, self._was[path])
         return [f"{shown(path)} is protected and was put back; ask the user to change it." for path in changed]
 
 
 def set_aside(path: str) -> str:
     """Take a protected name that a command made out of effect, without losing what it holds."""
-    aside = path + SET_ASIDE
-    _remove(aside)
-    os.rename(path, aside)
-    return f"{shown(path)} is a protected name; what was written is in {shown(aside)}. Ask the user before it is used."
+    folder, name = os.path.split(path)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), held(folder) as handle:
+        _put_aside(name, handle)
+    aside = shown(path + SET_ASIDE)
+    return f"{shown(path)} is a protected name; what was written is in {aside}. Ask the user before it is used."
 
 
-def _look(path: str) -> _Was:
+def _without_links(path: str) -> str:
+    """Where a path leads now, its last part as it is: a link there is guarded itself."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _look_at(path: str) -> _Was:
+    folder, name = os.path.split(path)
     try:
-        status = os.lstat(path)
+        with held(folder) as handle:
+            return _look(name, handle)
+    except OSError:  # its folder is gone, or a link now
+        return _Was(0, None)
+
+
+def _look(name: str, folder: int) -> _Was:
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISSOCK(status.st_mode):
             return _Was(0, None)  # a placeholder, which stands for nothing
         if stat.S_ISLNK(status.st_mode):
-            return _Was(stat.S_IFLNK, os.fsencode(os.readlink(path)))
+            return _Was(stat.S_IFLNK, os.fsencode(os.readlink(name, dir_fd=folder)))
         if stat.S_ISDIR(status.st_mode):
-            return _Was(status.st_mode, {name: _look(os.path.join(path, name)) for name in sorted(os.listdir(path))})
+            with _opened(name, folder) as handle:
+                return _Was(status.st_mode, {inner: _look(inner, handle) for inner in sorted(os.listdir(handle))})
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             return _Was(status.st_mode, f"{status.st_size} {status.st_mtime_ns} {status.st_ino}".encode())
-        with open(path, "rb") as file:
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(handle, "rb") as file:
             return _Was(status.st_mode, file.read())
     except OSError:
         return _Was(0, None)
 
 
-def _put_back(path: str, was: _Was) -> None:
-    _remove(path)
+@contextlib.contextmanager
+def _opened(name: str, folder: int) -> Iterator[int]:
+    handle = os.open(name, _FOLDER, dir_fd=folder)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+def _restore(path: str, was: _Was) -> None:
+    folder, name = os.path.split(path)
+    if was.content is None:
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError), held(folder) as handle:
+            _remove(name, handle)
+        return
+    _clear_way(folder)
+    with held(folder, make=True) as handle:
+        _put_back(name, was, handle)
+
+
+def _clear_way(folder: str) -> None:
+    """Set aside what stands where one of the folders was: a link, or a file."""
+    parts = [part for part in folder.split(os.sep) if part]
+    for depth in range(len(parts)):
+        above = os.sep + os.sep.join(parts[:depth])
+        try:
+            with held(above) as handle:
+                status = os.stat(parts[depth], dir_fd=handle, follow_symlinks=False)
+                if not stat.S_ISDIR(status.st_mode):
+                    _put_aside(parts[depth], handle)
+                    return  # nothing is below it any more
+        except FileNotFoundError:
+            return
+
+
+def _put_back(name: str, was: _Was, folder: int) -> None:
+    _remove(name, folder)
     if was.content is None:
         return
     if isinstance(was.content, dict):
-        os.mkdir(path)
-        for name, inner in was.content.items():
-            _put_back(os.path.join(path, name), inner)
-        os.chmod(path, stat.S_IMODE(was.mode))
+        os.mkdir(name, dir_fd=folder)
+        with _opened(name, folder) as handle:
+            for inner, content in was.content.items():
+                _put_back(inner, content, handle)
+            os.fchmod(handle, stat.S_IMODE(was.mode))
     elif was.mode == stat.S_IFLNK:
-        os.symlink(os.fsdecode(was.content), path)
+        os.symlink(os.fsdecode(was.content), name, dir_fd=folder)
     elif stat.S_ISREG(was.mode):
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, stat.S_IMODE(was.mode))
-        with os.fdopen(handle, "wb") as file:
+        how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with os.fdopen(os.open(name, how, stat.S_IMODE(was.mode), dir_fd=folder), "wb") as file:
             file.write(was.content)
-        os.chmod(path, stat.S_IMODE(was.mode))
+            os.fchmod(file.fileno(), stat.S_IMODE(was.mode))
 
 
-def _remove(path: str) -> None:
+def _put_aside(name: str, folder: int) -> None:
+    _remove(name + SET_ASIDE, folder)
+    os.rename(name, name + SET_ASIDE, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _remove(name: str, folder: int) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if stat.S_ISDIR(os.lstat(path).st_mode):
-            shutil.rmtree(path)
+        if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
+            shutil.rmtree(name, dir_fd=folder)
         else:
-            os.unlink(path)
+            os.unlink(name, dir_fd=folder)

@@ -58,6 +58,7 @@ def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
     names = [".ra", *_instructions(place, root), *CONFIG_NAMES, *git]
     own = [os.path.join(root, name) for name in names]
     own += collapse(frozenset(path for path in place.runs if path.startswith(root.rstrip("/") + "/")), root)
+    own = [path for path in dict.fromkeys(map(_in_real_folder, own)) if path.startswith(root.rstrip("/") + "/")]
     secrets = [*SYSTEM_SECRETS, *hidden, *(os.path.join(home, name) for name in CREDENTIALS if home)]
     seen = [place.real(path) for path in secrets if os.access(path, os.R_OK)]
     inside_out = [path for path in dict.fromkeys(seen) if not root.startswith(path.rstrip("/") + "/") and path != root]
@@ -68,6 +69,11 @@ def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
     repository = worktree(root) if writable else None
     watched += repository.absent if repository else ()
     return Layout(root, writable, mounted, tuple(watched), tuple(_topmost(inside_out)), repository)
+
+
+def _in_real_folder(path: str) -> str:
+    """The path by where its folder is: a command may have made the folder a link, which may lead out of the project."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
 def worktree(root: str) -> Repository | None:
