@@ -275,3 +275,14 @@ def test_what_was_put_back_is_not_put_where_a_link_leads() -> None:
         assert (made.project / f"sub{SET_ASIDE}").is_symlink()
         (made.outside / "CLAUDE.md").unlink()
         box.close()
+
+
+def test_a_repository_that_appears_later_is_protected_too() -> None:
+    with world(os.getuid()) as made:
+        (made.project / ".git").rename(made.project / "later")
+        box = box_in(made)
+        (made.project / "later").rename(made.project / ".git")
+        (made.project / ".git/hooks").mkdir()
+        made.run(box, "mv .git old; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; echo x > .git/config")
+        assert made.harm() == []
+        box.close()

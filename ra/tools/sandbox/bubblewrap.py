@@ -49,7 +49,9 @@ class Bubblewrap:
         found = self._scan.look()
         missing = [path for path in layout.own if _is_missing(path)] if layout.writable else []
         links = [path for path in layout.own if os.path.islink(path)]
-        guard = Guard([*links, *missing, *layout.watched, *found.guarded])
+        # What lies in a folder that is no mount can be moved away with it.
+        loose = [path for path in layout.own if not self._parents.issuperset(_parents(path, layout.root))]
+        guard = Guard([*links, *missing, *loose, *layout.watched, *found.guarded])
         made = self._hold(missing)
         doors = listening_sockets() if sockets is None else sockets
         mounts = [*self._system(layout, doors), *self._project(layout, found, doors)]
