@@ -20,10 +20,14 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class _Was(NamedTuple):
-    """A file, a link or a folder as it stood before. `content` is None for what was not there."""
+    """A file, a link or a folder as it stood before. `content` is None for what was not there.
+
+    Of what is too large, or no file, only a `trace` is kept: enough to see a change, not to undo it.
+    """
 
     mode: int
     content: bytes | dict[str, "_Was"] | None
+    trace: str = ""
 
 
 class Guard:
@@ -37,7 +41,13 @@ class Guard:
         changed = [path for path, was in self._was.items() if _look_at(path) != was]
         for path in changed:
             _restore(path, self._was[path])
-        return [f"{shown(path)} is protected and was put back; ask the user to change it." for path in changed]
+        return [_told(path, self._was[path]) for path in changed]
+
+
+def _told(path: str, was: _Was) -> str:
+    if was.trace:
+        return f"{shown(path)} is protected; what was written is in {shown(path + SET_ASIDE)}. Tell the user."
+    return f"{shown(path)} is protected and was put back; ask the user to change it."
 
 
 def set_aside(path: str) -> str:
@@ -75,7 +85,7 @@ def _look(name: str, folder: int) -> _Was:
             with _opened(name, folder) as handle:
                 return _Was(status.st_mode, {inner: _look(inner, handle) for inner in sorted(os.listdir(handle))})
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
-            return _Was(status.st_mode, f"{status.st_size} {status.st_mtime_ns} {status.st_ino}".encode())
+            return _Was(status.st_mode, b"", f"{status.st_size} {status.st_mtime_ns} {status.st_ino}")
         handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
         with os.fdopen(handle, "rb") as file:
             return _Was(status.st_mode, file.read())
@@ -119,6 +129,10 @@ def _clear_way(folder: str) -> None:
 
 
 def _put_back(name: str, was: _Was, folder: int) -> None:
+    if was.trace:
+        with contextlib.suppress(FileNotFoundError):
+            _put_aside(name, folder)  # so that at least nobody takes it for what it was
+        return
     _remove(name, folder)
     if was.content is None:
         return
