@@ -1,13 +1,16 @@
 """Which tools does a session have, and by which rules? Ours, the user's own, those of MCP servers, and a sub-agent."""
 
 import asyncio
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ra import plugins
 from ra.agent.journal import Journal
 from ra.agent.loop import Loop
 from ra.app.parts import Options
+from ra.config import trust
 from ra.config.allowed import Allowed
 from ra.config.load import Resolved
 from ra.context.engine import Engine
@@ -16,6 +19,7 @@ from ra.core.facts import Entry, Spent
 from ra.core.messages import say
 from ra.core.settings import INSTRUCTION_FILES
 from ra.timeline.in_memory import MemoryTimeline
+from ra.tools.environment import clean
 from ra.tools.kit import Fetch, Recall, RunAgent
 from ra.tools.permissions import rules_from
 from ra.tools.rules import Rule, parse_rule
@@ -64,8 +68,10 @@ def custom_tools(resolved: Resolved, env: Mapping[str, str]) -> list[Tool]:
             public = [item for name, item in vars(module).items() if not name.startswith("_")]
             made += [function_tool(item) for item in public if getattr(item, "__module__", "") == module.__name__]
         else:
+            given = resolved.config.agent.tools.get(Path(path).stem)
+            passed = clean(env, tuple(given.get("env", ()))) if isinstance(given, dict) else clean(env)
             timeout_s = resolved.config.agent.tool_timeout
-            made.append(script_tool(path, cwd=str(resolved.root), env=env, timeout_s=timeout_s))
+            made.append(script_tool(path, cwd=str(resolved.root), env=passed, timeout_s=timeout_s))
     return made
 
 
@@ -117,7 +123,7 @@ def tools_here(
         sandbox=options.sandbox,
         hidden=(str(resolved.data_dir),),
         instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *settings.context.patterns))),
-        runs=tuple(dict.fromkeys(path for item in resolved.items for path in item.real_files)),
+        runs=runs(resolved, options),
         tool_timeout_s=settings.tool_timeout,
         settings=settings.tools,
         recall=recall,
@@ -128,6 +134,18 @@ def tools_here(
         remember=lambda rule: allowed(resolved).add(resolved.root, str(rule)),
         mcp=mcp,
     )
+
+
+def runs(resolved: Resolved, options: Options) -> tuple[str, ...]:
+    """What of the project runs outside any box: hooks and scripts, an agent file, and ra's own environment."""
+    root, file = resolved.root, options.agent_file
+    named: tuple[str, ...] = ()
+    if file:
+        from ra.config.reach import reach  # for those who bring an agent of their own
+
+        named = trust.guarded(reach((str(resolved.cwd / Path(file).expanduser()),), str(root.resolve())), root)
+    installed = Path(sys.prefix).resolve()
+    return (*resolved.runs, *named, *((str(installed),) if root.resolve() in installed.parents else ()))
 
 
 async def fetch(url: str) -> str:

@@ -46,6 +46,7 @@ class Resolved(msgspec.Struct, frozen=True):
     items: tuple[trust.Item, ...] = ()  # what the project's files would run or reach
     untrusted: tuple[trust.Item, ...] = ()  # those of them that are left out, because nobody agreed to them
     notes: tuple[str, ...] = ()  # what else was left out
+    runs: tuple[str, ...] = ()  # files and folders of the project that ra would run or obey, whoever named them
 
 
 def resolve(
@@ -77,7 +78,7 @@ def resolve(
     data: dict[str, Any] = {}
     origins: dict[Path_, Origin] = {}
     for layer in layers:
-        layer = _anchored(guard.admit(layer), cwd)
+        layer = _anchored(guard.admit(layer, cwd), cwd)
         if _of_project(layer):
             layer = Layer(guards.kept(layer.data, data), layer.origins)
         merge(data, origins, layer)
@@ -91,6 +92,8 @@ def resolve(
         _lay_agent(data, origins, agent)
     config = msgspec.convert(data, Config)
     _check_context(config.agent.context, origins)
+    if config_file is not None:
+        guard.named.append(str(cwd / config_file))
     return Resolved(
         config,
         data,
@@ -102,6 +105,7 @@ def resolve(
         items=tuple(guard.items),
         untrusted=guard.untrusted(),
         notes=tuple(guard.notes),
+        runs=(*trust.guarded(guard.named, root), *paths.programs(env, root), *paths.obeyed_by_git(root)),
     )
 
 
@@ -111,12 +115,15 @@ class _Guard:
     def __init__(self, root: Path, known: trust.Trust, *, trusting: bool) -> None:
         self.items: list[trust.Item] = []
         self.notes: list[str] = []
+        self.named: list[str] = []  # files that would run, of every layer: who can write them is out of the box
         self._root = root
         self._known = known
         self._trusting = trusting
 
-    def admit(self, layer: Layer) -> Layer:
+    def admit(self, layer: Layer, cwd: Path) -> Layer:
         if not _of_project(layer):
+            own = trust.risky(layer.data, base=_base(layer.origins.get((), DEFAULT), cwd), root=self._root)
+            self.named += (file for item in own for file in item.files)
             return layer
         origin = layer.origins[()]
         foreign = trust.never(layer.data)
@@ -128,6 +135,7 @@ class _Guard:
         items = (*trust.planted(data, file), *trust.risky(data, base=file.parent, root=self._root))
         items = trust.masked((*items, *trust.revealing(data, layer.secrets, known=items)), layer.secrets.values())
         self.items += items
+        self.named += (file for item in items for file in item.files)
         left_out = () if self._trusting else self._known.ask_for(self._root, items)
         return Layer(trust.without(data, [item.key for item in left_out]), layer.origins)
 
@@ -267,12 +275,15 @@ def _anchored(layer: Layer, cwd: Path) -> Layer:
         if isinstance(value, list):
             return [walk(item, (*path, str(index))) for index, item in enumerate(value)]
         if isinstance(value, str) and _is_path(path, value):
-            origin = _origin(layer, path)
-            base = cwd if origin.kind == "flag" else (cwd / origin.name).parent
-            return str(base / Path(value).expanduser())
+            return str(_base(_origin(layer, path), cwd) / Path(value).expanduser())
         return value
 
     return Layer(walk(layer.data, ()), layer.origins)
+
+
+def _base(origin: Origin, cwd: Path) -> Path:
+    """Where the paths that somebody wrote start."""
+    return (cwd / origin.name).parent if origin.kind in ("user", "project", "config", "file") else cwd
 
 
 def _is_path(path: Path_, value: str) -> bool:

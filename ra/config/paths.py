@@ -9,8 +9,19 @@ FILE_NAME = "ra.yaml"
 
 
 def git_root(cwd: Path) -> Path | None:
-    """The nearest folder upwards that holds `.git` (a folder, or a file in a worktree)."""
-    return next((folder for folder in (cwd, *cwd.parents) if (folder / ".git").exists()), None)
+    """The nearest folder upwards that holds `.git` (a folder, or a file in a worktree).
+
+    Not one that a stranger put there: with a `/tmp/.git` everything in /tmp would be the project.
+    """
+    ours = {os.geteuid(), 0, _owner(cwd)}
+    return next((folder for folder in (cwd, *cwd.parents) if _owner(folder / ".git") in ours - {None}), None)
+
+
+def _owner(path: Path) -> int | None:
+    try:
+        return path.stat().st_uid
+    except OSError:
+        return None
 
 
 def project_files(cwd: Path) -> list[Path]:
@@ -35,6 +46,34 @@ def data_dir(env: Mapping[str, str], configured: str | None = None) -> Path:
     if home := env.get("RA_HOME"):
         return Path(home).expanduser()
     return _user_dir(env, variable="XDG_DATA_HOME", unix=".local/share", kind="data")
+
+
+def programs(env: Mapping[str, str], root: Path) -> list[str]:
+    """The folders of PATH that lie in the project: what stands there runs under any name that somebody types."""
+    below = os.path.realpath(root)
+    folders = [os.path.realpath(name) for name in env.get("PATH", "").split(os.pathsep) if Path(name).is_absolute()]
+    return [name for name in dict.fromkeys(folders) if Path(below) in Path(name).parents and Path(name).is_dir()]
+
+
+def obeyed_by_git(root: Path) -> list[str]:
+    """The project's own files that its git configuration names: hooks elsewhere (`.husky`), and what it includes."""
+    try:
+        text = (root / ".git" / "config").read_text("utf-8", "replace")
+    except OSError:  # no repository, or a worktree
+        return []
+    if "path" not in text.casefold():
+        return []
+    import re  # for the few who have either
+
+    folder = os.path.realpath(root)
+    found = []
+    for key, value in re.findall(r"(?im)^\s*(hookspath|path)\s*=\s*\"?([^\"\n]+?)\"?\s*$", text):
+        start = folder if key.casefold() == "hookspath" else os.path.join(folder, ".git")  # noqa: PTH118 - as git does
+        full = os.path.realpath(os.path.join(start, os.path.expanduser(value.strip())))  # noqa: PTH111, PTH118 (as git reads it)
+        full = os.path.dirname(full) if os.path.basename(full) == "_" else full  # noqa: PTH119, PTH120 - husky's
+        if full.startswith(folder + os.sep) and not full.startswith(os.path.join(folder, ".git", "")):  # noqa: PTH118 (with its slash)
+            found.append(full)
+    return found
 
 
 def _user_dir(env: Mapping[str, str], *, variable: str, unix: str, kind: str) -> Path:

@@ -1,7 +1,7 @@
 """What may a project's file run or reach, and did the user agree? By content: one changed byte asks again.
 
 `risky` says what needs the user's word, `never` what is not taken from a project at all, `without` is the rest.
-`Trust` remembers the word, by hashes of the configuration's part and of every file that it names.
+`Trust` remembers the word, by hashes of the configuration's part, of every file that it names, and of what those load.
 """
 
 import hashlib
@@ -41,20 +41,13 @@ NEVER = frozenset(
 
 
 class Item(Value, frozen=True):
-    """One thing that needs the user's word: its place in the file, what it would do, and the files that it names."""
+    """One thing that needs the user's word: its place in the file, what it would do, and the files that would run."""
 
     kind: str
     key: Key
     what: str
     value: str = ""
     files: tuple[str, ...] = ()
-
-    @property
-    def real_files(self) -> Iterator[str]:
-        """The files by the names that a path may have: as it was written, and where it leads."""
-        for file in self.files:
-            yield os.path.normpath(file)
-            yield _real(Path("/"), file)
 
     @property
     def line(self) -> str:
@@ -96,6 +89,17 @@ def revealing(
         for key, (name, _) in secrets.items()
         if not any(key[:length] in asked for length in range(1, len(key) + 1)) and key[0] in data and key[0] != "app"
     )
+
+
+def guarded(files: Sequence[str], root: Path) -> tuple[str, ...]:
+    """The paths of the project that must not be written if these files are to run as they are, by all their names."""
+    if not files:
+        return ()
+    from ra.config.reach import closed, inside
+
+    top = os.path.realpath(root)
+    names = (name for file in files for name in (os.path.normpath(file), _real(Path("/"), file)))
+    return tuple(dict.fromkeys((*(name for name in names if inside(name, top)), *closed(files, top))))
 
 
 def masked(items: Iterable[Item], secrets: Iterable[tuple[str, str]]) -> tuple[Item, ...]:
@@ -182,12 +186,12 @@ class _Finder:
     def hook(self, key: Key, hook: Any) -> Item:
         command = _of(hook, "shell")
         if command is not None:
-            return Item("command", key, str(command), _json(hook), self.words(str(command)))
+            return Item("command", key, str(command), _json(hook), self.started(str(command)))
         return self.code("middleware", key, hook)
 
     def source(self, key: Key, source: Any) -> Iterator[Item]:
         if command := _of(source, "command"):
-            yield Item("command", key, str(command), _json(source), self.words(str(command)))
+            yield Item("command", key, str(command), _json(source), self.started(str(command)))
         elif code := _of(source, "python"):
             yield self.code("source", key, code, source)
         elif (file := _of(source, "file")) and self.outside(file):
@@ -196,28 +200,36 @@ class _Finder:
     def server(self, key: Key, server: Any) -> Item:
         command = " ".join([str(_of(server, "command") or ""), *map(str, _of(server, "args") or ())]).strip()
         what = command or str(_of(server, "url") or "")
-        return Item("MCP server", key, f"{_of(server, 'name')}: {what}", _json(server), self.words(command))
+        return Item("MCP server", key, f"{_of(server, 'name')}: {what}", _json(server), self.started(command))
 
     def code(self, kind: str, key: Key, ref: Any, value: Any = None) -> Item:
         path = str(ref).rpartition(".py:")[0] + ".py" if ".py:" in str(ref) else str(ref)
         full = os.path.join(self.base, os.path.expanduser(path))  # noqa: PTH111, PTH118 - any text may stand here
-        return Item(kind, key, str(ref), _json(ref if value is None else value), (full,))
+        return Item(kind, key, str(ref), _json(ref if value is None else value), self.with_loaded((full,)))
 
-    def words(self, command: str) -> tuple[str, ...]:
-        """The files of the project that a command names, also inside a string for another shell."""
+    def started(self, command: str) -> tuple[str, ...]:
+        """The files of the project that a command names, also inside a string for another shell, and what they load."""
         import shlex  # like json below: most projects name no command
+
+        from ra.config.reach import BUILDS, inside, module
 
         try:
             words = shlex.split(command)
         except ValueError:
             words = []
-        found = []
-        for word in (*words, *re.split(r"[\s\"'`;&|()<>=:,]+", command)):
-            for folder in (self.base, self.root):
-                full = _real(folder, word)
-                if os.path.isfile(full) and Path(full).is_relative_to(self.root):  # noqa: PTH113 - any text may stand here
-                    found.append(full)
-        return tuple(dict.fromkeys(found))
+        words += re.split(r"[\s\"'`;&|()<>=:,]+", command)
+        words += [name for word in words for name in BUILDS.get(word.rpartition("/")[2], ())]
+        places = [(folder, word) for word in dict.fromkeys(words) for folder in (self.base, self.root)]
+        paths = [path for place in places for path in (_joined(*place), _real(*place))]
+        found = [path for path in paths if os.path.isfile(path) and inside(path, str(self.root))]  # noqa: PTH113 - as below
+        for name in re.findall(r"\s-m[\s=]*([\w.]+)", command):
+            found += module(str(self.root), name)
+        return self.with_loaded(found)
+
+    def with_loaded(self, files: Iterable[str]) -> tuple[str, ...]:
+        from ra.config.reach import reach  # most projects run nothing
+
+        return reach(files, str(self.root))
 
     def outside(self, path: Any) -> bool:
         full = _real(self.base, os.path.expanduser(str(path)))  # noqa: PTH111 - any text may stand here
@@ -258,7 +270,7 @@ class Trust:
 
 
 def fingerprint(item: Item) -> str:
-    """A hash over what the item says and every byte of every file that it names."""
+    """A hash over what the item says and every byte of every file that would run."""
     digest = hashlib.sha256(_json([item.kind, item.key, item.value]).encode())
     for file in item.files:
         digest.update(f"\0{file}\0{_file_hash(file)}".encode(errors="surrogatepass"))
@@ -283,6 +295,11 @@ def _real(folder: Path, name: str) -> str:
         return os.path.realpath(os.path.join(folder, name))  # noqa: PTH118 - any text may stand here
     except ValueError:
         return ""
+
+
+def _joined(folder: Path, name: str) -> str:
+    """The path as it is written; empty for text that can be none."""
+    return "" if "\0" in name else os.path.normpath(os.path.join(folder, name))  # noqa: PTH118 - any text may stand here
 
 
 def _part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -8,6 +8,9 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.ip_network("::/96")
+# What is reached from inside a cloud only, or by nobody, although the tables of some Pythons call it public: the
+# metadata of Oracle (192.0.0.192), the wire server of Azure, the relays of 6to4, an IPv6 range of documentation.
+_INSIDE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "168.63.129.16/32", "192.88.99.0/24", "3fff::/20")))
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?", re.IGNORECASE)
 
 
@@ -22,7 +25,11 @@ def public(address: Address) -> bool:
         if address.is_site_local:
             return False
     return address.is_global and not (
-        address.is_multicast or address.is_reserved or address.is_loopback or address.is_link_local
+        address.is_multicast
+        or address.is_reserved
+        or address.is_loopback
+        or address.is_link_local
+        or any(address in network for network in _INSIDE)
     )
 
 

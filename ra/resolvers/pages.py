@@ -4,6 +4,7 @@ import codecs
 import re
 from html import unescape
 
+from ra.core.text import clean
 from ra.core.value import Value
 
 MAX_HTML = 300_000  # characters that are turned into Markdown: about a second of work
@@ -46,12 +47,13 @@ class Page(Value, frozen=True):
 
 def page_text(page: Page) -> str:
     """The page as text: HTML as Markdown, other text as it is. Raises FetchFailed when it is binary."""
-    kind = page.media_type
-    if b"\0" in page.body[:8192] or not (
+    kind, codec = page.media_type, _codec(page)
+    wide = codec.startswith(("utf-16", "utf-32"))  # every other byte of plain English is 0 there
+    if (b"\0" in page.body[:8192] and not wide) or not (
         kind in ("", *_TEXTS) or kind.startswith("text/") or kind.endswith(("+json", "+xml"))
     ):
         raise FetchFailed(f"{kind or 'binary content'} is no text")
-    text = page.body.decode(_codec(page), "replace")
+    text = clean(page.body.decode(codec, "replace")).removeprefix("\ufeff")  # UTF-7 can spell half a character
     if kind in ("text/html", "application/xhtml+xml") or (not kind and "<html" in text[:1000].lower()):
         text = html_to_markdown(text)
     return text + CUT if page.cut and not text.endswith(CUT) else text
@@ -59,7 +61,7 @@ def page_text(page: Page) -> str:
 
 def _codec(page: Page) -> str:
     """The charset of the header or of the page itself. Only plain ones: Python knows some that are no charsets."""
-    named = page.charset
+    named = page.charset or ("utf-16" if page.body.startswith((b"\xff\xfe", b"\xfe\xff")) else "")
     if not named and (found := _META.search(page.body[:2048])):
         named = found[1].decode("ascii")
     try:

@@ -5,6 +5,7 @@ import sys
 from asyncio import Transport
 from pathlib import Path
 
+import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 MAX_CONNECTIONS = 800  # a process has 1 024 files unless told otherwise
@@ -16,18 +17,34 @@ Address = tuple[str, int]
 class Connection(H11Protocol):
     """An HTTP connection that knows its user: asked when it is made, since a client that is gone has none."""
 
+    headers_s = HEADERS_S
+    _waiting = False
+
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # uvicorn's own narrowing
         super().connection_made(transport)
         if len(self.connections) > MAX_CONNECTIONS:
             transport.close()
             return
         self.app_state = self.app_state | {"peer_uid": user_of(self.client, self.server)}
-        self.loop.call_later(HEADERS_S, self._let_go_of_the_silent)
+        self._wait_for_a_request()
 
-    def _let_go_of_the_silent(self) -> None:
-        asked: object = self.cycle  # None until the first request, whatever its declaration says
-        if asked is None:
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # Half a request ends the time that an idle connection has: whoever stops there would hold it for ever.
+        if not self._waiting and self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            self._wait_for_a_request()
+
+    def _wait_for_a_request(self) -> None:
+        self._waiting = True
+        self.loop.call_later(self.headers_s, self._let_go_of_the_silent, self.cycle)
+
+    def _let_go_of_the_silent(self, last: object) -> None:
+        """`last` is the request that was answered before, if any: no other has come since."""
+        self._waiting = False
+        if self.cycle is last:
             self.transport.close()
+        elif self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
+            self._wait_for_a_request()  # half of the next one came while the time of the first ran
 
 
 def user_of(

@@ -29,6 +29,7 @@ from ra.core.facts import (
 )
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.ports import Hit
+from ra.core.text import clean
 from ra.core.value import encode
 from ra.timeline.codec import tag
 
@@ -117,8 +118,8 @@ def spaced(text: str) -> str:
 
 
 def terms(query: str) -> tuple[str, ...]:
-    """The words of a query; what stands in double quotes is one of them."""
-    found = (quoted.strip() or word for quoted, word in re.findall(_TERM, query))
+    """The words of a query; what stands in double quotes is one of them. A model may spell half a character."""
+    found = (quoted.strip() or word for quoted, word in re.findall(_TERM, clean(query)))
     return tuple(dict.fromkeys(term for term in found if term))[:MAX_TERMS]
 
 

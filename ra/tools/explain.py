@@ -60,5 +60,5 @@ def _words(part: Part, rules: Sequence[Rule], place: Place, command: str, *, fir
                 return f"{action} {rule}"
     if part.words in HARMLESS or (first and harmless_cd(part, place)):
         return "harmless"
-    covering = [rule for rule in rules if rule.action == "allow" and allows_part(rule, part)]
+    covering = [rule for rule in rules if rule.action == "allow" and allows_part(rule, part, place)]
     return f"allow {covering[0]}" if covering else "no rule speaks of it"

@@ -1,4 +1,4 @@
-"""What did the user set for single tools? `agent.tools`: per tool enabled, rootDir; for Bash also env."""
+"""What did the user set for single tools? `agent.tools`: per tool enabled, rootDir; for Bash and scripts also env."""
 
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,11 @@ def options_of(settings: dict[str, Any], root: str | None, custom: tuple[str, ..
             close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
             meant = f"did you mean {close[0]}?" if close else f"tools: {', '.join(known)}, and custom."
             raise ConfigError(f"agent.tools.{name}: there is no such tool; {meant}")
-        options[name] = _read(name, value, root)
+        options[name] = _read(name, value, root, starts=name in ("Bash", *custom))
     return options
 
 
-def _read(name: str, value: Any, root: str | None) -> ToolOptions:
+def _read(name: str, value: Any, root: str | None, *, starts: bool) -> ToolOptions:
     if isinstance(value, bool):
         return ToolOptions(enabled=value)
     try:
@@ -53,8 +53,8 @@ def _read(name: str, value: Any, root: str | None) -> ToolOptions:
         raise ConfigError(
             f"agent.tools.{name}: {error}. Keys: enabled (true or false), rootDir (a folder), env (names)."
         ) from error
-    if option.env and name != "Bash":
-        raise ConfigError(f"agent.tools.{name}.env: only Bash passes an environment on.")
+    if option.env and not starts:
+        raise ConfigError(f"agent.tools.{name}.env: only Bash and scripts of your own pass an environment on.")
     if not option.root_dir:
         return option
     if name not in HELD:

@@ -1,9 +1,11 @@
 """What is this path? Inside the project or not, protected, a secret; and how a path is read and shown."""
 
+import contextlib
 import os
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -88,13 +90,35 @@ def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTION_FILES) 
     return ""
 
 
+_answers: ContextVar[dict[str, str] | None] = ContextVar("answers", default=None)
+
+
+@contextlib.contextmanager
+def one_answer() -> Iterator[None]:
+    """During one call a path leads to one place: what was judged is what is used, whatever is put there meanwhile."""
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+def real_path(path: str) -> str:
+    answers = _answers.get()
+    if answers is None:
+        return os.path.realpath(path)
+    if path not in answers:
+        answers[path] = os.path.realpath(path)
+    return answers[path]
+
+
 class Place(Value, frozen=True):
     """Where calls happen: what is the project, what is free there.
 
     `writes`: file tools may write in the project (a terminal, or --write). `boxed`: Bash has an OS sandbox; `trouble`:
     it has one with a weakness in this project, so commands are asked for. `free`: tools that touch nothing outside ra.
     `roots`: tools that are held to a folder of their own. `runs`: files that ra itself runs outside any box, such as
-    hooks: who can write them is out of the box.
+    hooks, and folders where such code is looked for: who can write them is out of the box.
     """
 
     root: str
@@ -107,7 +131,7 @@ class Place(Value, frozen=True):
     roots: dict[str, str] = {}
     instructions: tuple[str, ...] = INSTRUCTION_FILES
     runs: tuple[str, ...] = ()
-    real: Callable[[str], str] = os.path.realpath
+    real: Callable[[str], str] = real_path
 
     def joined(self, path: str, tool: str = "") -> str:
         """The path as the model meant it, from the tool's own folder. Raises Mistake for what no file can be called."""
@@ -132,6 +156,42 @@ class Place(Value, frozen=True):
         if real != held_to and not real.startswith(held_to.rstrip(os.sep) + os.sep):
             return None
         return os.path.relpath(real, root)
+
+    def runs_from(self, path: str) -> bool:
+        """Whether ra would run what stands there."""
+        return any(path == run or path.startswith(run.rstrip(os.sep) + os.sep) for run in self.runs)
+
+
+_SAMPLES = tuple(name.replace("*", "x") for name in (*TOKEN_NAMES, *KEY_NAMES, *SECRET_DIRS))
+
+
+def names_secret(word: str, place: Place) -> bool:
+    """Whether a word of a command may be a file with secrets: by its name, by where it leads, or as a glob."""
+    for path in {word, word.partition("=")[2]} - {""}:
+        if "\0" in path or any("\ud800" <= char <= "\udfff" for char in path):
+            return True
+        lexical = os.path.normpath(place.joined(path))
+        if is_secret(os.path.relpath(lexical, place.root)) or is_secret(
+            os.path.relpath(place.real(lexical), place.root)
+        ):
+            return True
+        globs = [fold(part) for part in path.split(os.sep) if set(part) & set("*?[") and part.strip("*")]
+        if any(fnmatchcase(sample, part) for part in globs for sample in _SAMPLES):
+            return True
+    return False
+
+
+def program(name: str, root: str) -> str | None:
+    """Where a program lies that ra itself starts. Not in the project: there a command in the box could put another.
+
+    A project's environment is often the first of PATH, and nobody but the model may have written it.
+    """
+    import shutil  # 2 ms, and only a search or a command needs it
+
+    below = os.path.realpath(root).rstrip(os.sep) + os.sep
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    outer = [path for path in folders if os.path.isabs(path) and not f"{os.path.realpath(path)}/".startswith(below)]
+    return shutil.which(name, path=os.pathsep.join(outer)) if outer else None
 
 
 def shown(path: str) -> str:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from ra.core.errors import ConfigError
 from ra.core.messages import ToolCall
 from ra.core.value import Value
-from ra.tools.paths import Place, is_secret, protected, shown
+from ra.tools.paths import Place, is_secret, names_secret, protected, shown
 from ra.tools.rules import (
     Action,
     Rule,
@@ -145,7 +145,7 @@ def _concern(tool: str, path: str, lexical: str, real: str, relative: str | None
         return f"{name} may hold secrets"
     if tool in WRITERS:
         why = protected(relative, place.instructions) or protected(lexical, place.instructions)
-        if not why and not {lexical, os.path.join(place.real(place.root), relative)}.isdisjoint(place.runs):
+        if not why and any(place.runs_from(path) for path in (lexical, real)):
             why = "ra runs it"
         return f"{name} is protected: {why}" if why else ""
     return ""
@@ -206,17 +206,19 @@ def _allowing(command: str, script: "Script", rules: Sequence[Rule], place: Plac
     for number, part in enumerate(part for part in script.parts if not part.nested):
         if part.words in HARMLESS or (number == 0 and harmless_cd(part, place)):
             continue
-        covering = [rule for rule in allows if allows_part(rule, part)]
+        covering = [rule for rule in allows if allows_part(rule, part, place)]
         if not covering:
             return None
         used += covering
     return used[0] if used else None
 
 
-def allows_part(rule: Rule, part: "Part") -> bool:
+def allows_part(rule: Rule, part: "Part", place: Place) -> bool:
+    """Whether a rule covers one command. A wildcard stands neither for a word that runs something nor for a secret."""
     if rule.bare:
         return True
-    return fixed_words(rule.pattern) >= part.spelled and words_match(rule.pattern, part.words, part.text)
+    secret = max((number for number, word in enumerate(part.words, 1) if names_secret(word, place)), default=0)
+    return fixed_words(rule.pattern) >= max(part.spelled, secret) and words_match(rule.pattern, part.words, part.text)
 
 
 def harmless_cd(part: "Part", place: Place) -> bool:

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Sequence
+from weakref import WeakSet
 
 import msgspec
 
@@ -21,7 +22,8 @@ class Launch(msgspec.Struct, frozen=True):
     """What to start so that a command runs where it may.
 
     The signal `killed_by` to the started process ends everything that the command started. `finish` cleans up
-    afterwards and returns what the model should know.
+    afterwards and returns what the model should know; after it, `began` says whether the command was reached at all:
+    what prepares its place may have failed.
     """
 
     argv: Sequence[str]
@@ -29,12 +31,22 @@ class Launch(msgspec.Struct, frozen=True):
     finish: Callable[[], Sequence[str]] = tuple
     killed_by: int = signal.SIGKILL
     env: dict[str, str] = {}
+    began: Callable[[], bool] = lambda: True
 
 
 class Ended(msgspec.Struct, frozen=True):
     code: int
     timed_out: bool
     notes: Sequence[str]
+    began: bool = True
+
+
+_started: "WeakSet[Running]" = WeakSet()
+
+
+def anything_runs() -> bool:
+    """Whether a command of any session runs now, such as a background job: it could change files under our hands."""
+    return any(not running.ended for running in _started)
 
 
 class Running:
@@ -47,6 +59,7 @@ class Running:
         self._launch = launch
         self._pump = asyncio.create_task(self._read(say))
         self._notes: Sequence[str] | None = None
+        _started.add(self)
 
     @property
     def ended(self) -> bool:
@@ -66,7 +79,7 @@ class Running:
             timed_out = True
         finally:
             await self.kill()
-        return Ended(self._process.returncode or 0, timed_out, self._notes or ())
+        return Ended(self._process.returncode or 0, timed_out, self._notes or (), timed_out or self._launch.began())
 
     async def kill(self) -> None:
         """End the command and all that it started. Does nothing to one that has ended."""

@@ -19,6 +19,7 @@ _PLAIN = {"program", "list", "pipeline", "subshell", "redirected_statement", "co
 _TOKENS = {"&&", "||", "|", "|&", ";", "&", "(", ")", "\n"}
 _STATIC = {"word", "number", "raw_string", "string", "string_content", "concatenation", "command_name"}
 _ODD = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_HERE_STRING = re.compile(r"<<<[ \t]*(\"[^\"]*\"|'[^']*'|\S+)")
 _SUBSTITUTIONS = (
     "command_substitution",
     "process_substitution",
@@ -74,7 +75,8 @@ def _parse(command: str, depth: int) -> Script:
         parts.extend(_inner(part, depth, reasons))
     if any(_reads_commands(part) for part in parts):
         reasons.append("a shell reads its commands from somewhere else")
-        parts.extend(found for part in tuple(parts) for found in _rough_parts(" ".join(part.words[1:])))
+        texts = [" ".join(part.words[1:]) for part in parts] + _HERE_STRING.findall(command)
+        parts.extend(found for text in texts for found in _rough_parts(text.strip("\"'")))
     return Script(tuple(dict.fromkeys(parts)), reasons[0] if reasons else "", root.has_error)
 
 

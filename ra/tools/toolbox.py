@@ -20,7 +20,7 @@ from ra.tools.builtin.bash import Shell
 from ra.tools.environment import clean
 from ra.tools.kit import Fetch, Kit, Recall, RunAgent
 from ra.tools.options import ToolOptions, options_of
-from ra.tools.paths import Place, shown
+from ra.tools.paths import Place, one_answer, shown
 from ra.tools.permissions import Allow, Ask, Deny, decide
 from ra.tools.process import Launch
 from ra.tools.rules import BUILTIN, Rule, parse_rule
@@ -133,7 +133,8 @@ class Toolbox:
     async def run(self, call: ToolCall, *, ask: Asker | None = None, emit: Emit | None = None) -> Done:
         """Never raises for what a model or a file did wrong: that is an error result."""
         try:
-            output = await self._run(call, ask, emit or _unheard)
+            with one_answer():
+                output = await self._run(call, ask, emit or _unheard)
         except Mistake as mistake:
             output = text_output(str(mistake), is_error=True)
         except OSError as error:

@@ -1,8 +1,7 @@
 """How is the last turn's writing taken back? From what each file held before."""
 
-import os
-
-from ra.tools.files import replace_file
+from ra.tools.files import read_whole, remove_file, replace_file
+from ra.tools.tool import Mistake
 
 KEPT_TURNS = 20
 KEPT_BYTES = 64_000_000
@@ -51,14 +50,13 @@ class Undo:
 
 def _restore(path: str, before: bytes | None, after: bytes) -> str:
     try:
-        with open(path, "rb") as file:
-            now: bytes | None = file.read()
-    except FileNotFoundError:
+        now: bytes | None = read_whole(path)
+    except Mistake:  # it is gone, or no file any more
         now = None
     if now != after:
         return f"left {path}: it has been changed since"
     if before is None:
-        os.unlink(path)
+        remove_file(path)
         return f"removed {path}"
     replace_file(path, before)
     return f"restored {path}"

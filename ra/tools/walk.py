@@ -8,6 +8,8 @@ from functools import lru_cache
 
 import msgspec
 
+from ra.tools.paths import program
+
 SKIPPED = (".git", ".ra")
 MAX_IGNORE_BYTES = 1_000_000
 
@@ -20,11 +22,9 @@ class _Ignore(msgspec.Struct, frozen=True):
     each: tuple[tuple[re.Pattern[str], bool], ...]
 
 
-@lru_cache(maxsize=1)
-def ripgrep() -> str | None:
-    import shutil  # 2 ms, and only a search needs it
-
-    return shutil.which("rg")
+@lru_cache(maxsize=8)
+def ripgrep(root: str) -> str | None:
+    return program("rg", root)
 
 
 RIPGREP_RULES = (

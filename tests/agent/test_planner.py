@@ -40,6 +40,7 @@ NOTHING = '{"recentTurns": 0, "memory": {"include": false}, "crossChat": false, 
         ('{"recentTurns": true}', Plan(3)),
         ('{"recentTurns": NaN}', Plan(3)),
         ('{"recentTurns": 1e999}', Plan(6)),
+        (f'{{"recentTurns": 1{"0" * 400}}}', Plan(6)),  # more digits than a float holds
         ('{"memory": {"include": true}}', Plan(3)),
         ('{"memory": "yes"}', Plan(3)),
         ("{}", Plan(3)),
@@ -211,6 +212,13 @@ def test_memory_is_searched_over_sessions_and_entries_in_every_script(shell: She
     assert "6000" not in last  # it was removed
     assert "[Other conversations of this project]" in last
     assert last.count("which port?") == 1
+
+
+def test_half_a_character_in_a_plan_does_not_end_the_run(shell: Shell) -> None:
+    plan = '{"recentTurns": 1, "memory": {"include": true, "query": "\\ud800 port"}, "reasoning": "\\udc00"}'
+    with LoopbackServer("anthropic", answering(plan, "ok")) as server:
+        chat = talk(shell, server)
+        assert chat.say("which port?").outcome == "answered"
 
 
 def test_at_most_five_hits_and_no_secrets(shell: Shell) -> None:

@@ -59,6 +59,17 @@ def test_a_worktree_has_a_git_file_and_is_a_root(tmp_path: Path) -> None:
     assert git_root(tmp_path / "tree" / "sub") == tmp_path / "tree"
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a folder away")
+def test_a_repository_that_a_stranger_put_above_is_no_root(tmp_path: Path) -> None:
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "mine").mkdir()
+    assert git_root(tmp_path / "mine") == tmp_path
+    os.chown(tmp_path / ".git", 65534, 65534)
+    assert git_root(tmp_path / "mine") is None
+    os.chown(tmp_path / "mine", 65534, 65534)  # a mounted folder, all of which is another user's
+    assert git_root(tmp_path / "mine") == tmp_path
+
+
 def test_patterns_replace_the_list_and_may_hold_a_star(tmp_path: Path) -> None:
     root = project(tmp_path, AGENTS="no", rules__b="two", rules__a="one", CONVENTIONS="c")
     found = discover(root, root, patterns=["CONVENTIONS.md", "rules/*.md"])

@@ -187,3 +187,16 @@ def test_modules_of_the_project_are_not_imported(shell: Shell, model: Callable[.
     model()
     assert shell.ra("--trust", "what is in @*.py").stdout == b"done\n"
     assert not (shell.project / "executed").exists()
+
+
+def test_a_script_of_the_users_sees_no_key_unless_it_is_named(
+    shell: Shell, model: Callable[..., LoopbackServer]
+) -> None:
+    script = shell.project / "peek.sh"
+    script.write_text("#!/bin/sh\n# tool: Look around\necho seen $OPENAI_API_KEY $TICKETS_TOKEN\n")
+    settings = {"custom": ["./peek.sh"], "peek": {"env": ["TICKETS_TOKEN"]}}
+    (shell.project / "ra.yaml").write_text(json.dumps({"agent": {"tools": settings}}))
+    server = model(Step(calls=(Call("peek", {}),)))
+    assert shell.ra("--trust", "look", env={"OPENAI_API_KEY": "sk-1", "TICKETS_TOKEN": "t-2"}).returncode == 0
+    assert "seen t-2" in sent(server)
+    assert "sk-1" not in sent(server)

@@ -161,6 +161,11 @@ def test_images_and_pdfs_become_blocks_and_other_binaries_are_refused(tmp_path: 
         (b"abc", "text/plain; charset=punycode", "abc"),
         (b'{"a": 1}', "application/problem+json", '{"a": 1}'),
         (b"", "text/html", ""),
+        (b"a+2AA-b", "text/plain; charset=utf-7", "a?b"),  # half a character cannot be sent on
+        ("<p>déjà</p>".encode("utf-16"), "text/html; charset=utf-16", "déjà"),
+        ("déjà".encode("utf-16-le"), "text/plain; charset=utf-16le", "déjà"),
+        ("déjà".encode("utf-16"), "text/plain", "déjà"),
+        ("déjà".encode("utf-8-sig"), "text/plain", "déjà"),
     ],
 )
 def test_charsets(body: bytes, media: str, text: str) -> None:
@@ -262,7 +267,8 @@ def test_no_spelling_of_this_machine_reaches_a_server_on_it(host: str) -> None:
     ["10.0.0.1", "172.16.0.1", "192.168.1.1", "169.254.169.254", "100.64.0.1", "100.100.100.200", "192.0.2.1",
      "224.0.0.1", "255.255.255.255", "240.0.0.1", "198.18.0.1", "fd00::1", "fec0::1", "ff02::1", "2001:db8::1",
      "fd00:ec2::254", "64:ff9b::a00:1", "2002:c0a8:101::1", "::ffff:192.168.0.1",
-     "2001:0:4136:e378:8000:63bf:f5ff:fffe"],
+     "2001:0:4136:e378:8000:63bf:f5ff:fffe", "192.0.0.192", "168.63.129.16", "::ffff:168.63.129.16", "192.88.99.1",
+     "3fff::1"],
 )  # fmt: skip
 def test_private_addresses_are_not_public(address: str) -> None:
     assert not public(ipaddress.ip_address(address))

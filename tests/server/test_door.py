@@ -1,16 +1,20 @@
 """Who is let in, and whose connection is it? The decisions by themselves."""
 
+import asyncio
 import json
 import os
 import socket
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
+import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.server.door import Door, admit, is_local
-from ra.server.peer import user_of
+from ra.server.peer import Connection, user_of
 from ra.server.task import MAX_DEPTH, Refusal, Task, read
 
 OPEN_TO_ALL = Door("the-token-of-the-house", uid=1000, local=False)
@@ -129,3 +133,35 @@ def test_a_context_is_as_deep_as_it_may_be(depth: int) -> None:
     else:
         with pytest.raises(Refusal, match="too deep"):
             read(raw)
+
+
+class Hasty(Connection):
+    headers_s = 0.4
+
+
+@pytest.mark.parametrize("pause_s", [0.0, 0.6])
+def test_half_a_request_does_not_hold_a_connection_for_ever(pause_s: float) -> None:
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    async def go() -> tuple[bytes, float]:
+        server = uvicorn.Server(uvicorn.Config(app, http=Hasty, lifespan="off", log_config=None, port=0))
+        serving = asyncio.create_task(server.serve())
+        while not server.started:
+            await asyncio.sleep(0.01)
+        reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname())
+        for _ in range(3):  # whole requests keep it
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+            await asyncio.sleep(pause_s)
+        writer.write(b"GET / HT")
+        began = time.monotonic()
+        rest = await asyncio.wait_for(reader.read(), 5)
+        server.should_exit = True
+        await serving
+        return rest, time.monotonic() - began
+
+    rest, took_s = asyncio.run(go())
+    assert rest == b""
+    assert took_s < 2

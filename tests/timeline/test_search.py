@@ -178,3 +178,4 @@ def test_a_query_is_read_as_words_and_quoted_phrases() -> None:
     assert terms('say "two words" and say "open end') == ("say", "two words", "and", "open end")
     assert terms('"" " "') == ()
     assert len(terms(" ".join(map(str, range(1000))))) == 32
+    assert terms("half \ud800 of it") == ("half", "?", "of", "it")

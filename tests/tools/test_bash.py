@@ -12,8 +12,12 @@ from pathlib import Path
 import pytest
 
 from ra.core.events import ToolOutput
+from ra.core.messages import Text
+from ra.tools.builtin.bash import BashArgs, Shell
 from ra.tools.environment import clean
 from ra.tools.output import Ends
+from ra.tools.paths import Place
+from ra.tools.process import Launch
 from ra.tools.rules import parse_rule
 from tests.tools.kit import Kit, words
 
@@ -211,3 +215,18 @@ def test_an_empty_command_is_a_mistake(kit: Kit) -> None:
 @pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 def test_a_syntax_error_is_told_by_the_shell(tmp_path: Path) -> None:
     assert "syntax error" in Kit(tmp_path).error("Bash", command="if")
+
+
+def test_a_command_that_its_box_did_not_reach_is_tried_again(tmp_path: Path) -> None:
+    started: list[str] = []
+
+    def launch(script: str, cwd: str, *, outside: bool) -> Launch:
+        """A box whose first two attempts fail, as when a socket that it masks vanishes."""
+        started.append(script)
+        reached = len(started) > 2
+        return Launch(["bash", "-c", script if reached else "echo box: no; exit 1"], began=lambda: reached)
+
+    shell = Shell(Place(str(tmp_path), str(tmp_path)), {"PATH": os.environ["PATH"]}, launch, timeout_s=10)
+    done = asyncio.run(shell.run(BashArgs("echo hello; exit 3"), lambda text: None))
+    assert [block.text for block in done.content if isinstance(block, Text)] == ["hello\n[exit code 3]"]
+    assert len(started) == 3

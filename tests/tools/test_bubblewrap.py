@@ -5,6 +5,7 @@ import subprocess
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ra.tools.process import Launch
@@ -260,4 +261,70 @@ def test_the_box_has_no_capabilities(uid: int) -> None:
         box = box_in(made)
         lines = made.run(box, "grep Cap /proc/self/status").split()
         assert lines[1::2] == ["0" * 16] * 5
+        box.close()
+
+
+def test_nothing_can_be_put_into_a_folder_that_ra_runs_from() -> None:
+    with world(os.getuid()) as made:
+        (made.project / "venv/lib").mkdir(parents=True)
+        place = msgspec.structs.replace(made.place(), runs=(str(made.project / "venv"),))
+        box = bubblewrap.find(place, ())
+        assert box
+        made.run(
+            box, "echo x > venv/lib/json.py; mv venv old; rm -rf venv; mkdir -p venv/lib; echo x > venv/lib/json.py"
+        )
+        box.close()
+        assert list((made.project / "venv").rglob("*")) == [made.project / "venv/lib"]
+
+
+def test_whether_the_command_was_reached_is_known() -> None:
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        for command, sockets, began in (("exit 3", (), True), ("true", (f"{made.outside}/vanished",), False)):
+            launch = box.launch(["bash", "-c", command], str(made.project), sockets=sockets)
+            subprocess.run(launch.argv, pass_fds=launch.fds, check=False)
+            for descriptor in launch.fds:
+                os.close(descriptor)
+            launch.finish()
+            assert launch.began() is began, command
+        box.close()
+
+
+@pytest.mark.parametrize("name", [".github", "hooks", "hooks/deep", ".ra", ".git", ".git/hooks", "sub"])
+@pytest.mark.parametrize("absolute", [True, False])
+def test_a_folder_that_becomes_a_link_opens_nothing_outside(name: str, *, absolute: bool) -> None:
+    with world(people()[-1]) as made:
+        place = msgspec.structs.replace(made.place(), runs=(str(made.project / "hooks/deep/a.py"),))
+        box = bubblewrap.find(place, (str(made.data),))
+        assert box
+        if made.uid != os.getuid():
+            os.chown(box.private_tmp, made.uid, made.uid)
+        target = str(made.outside) if absolute else "../" * (name.count("/") + 1) + "outside"
+        made.run(box, f"mkdir -p $(dirname {name}); rm -rf {name}; mv {name} moved; ln -s {target} {name}")
+        for _ in range(2):
+            output = made.run(box, f"echo x > {name}/canary.txt; echo x > {name}/new; echo x > {made.outside}/new")
+            assert made.harm(output) == []
+        box.close()
+
+
+def test_what_was_put_back_is_not_put_where_a_link_leads() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        (made.outside / "CLAUDE.md").write_text("another project's")
+        made.run(box, f"mv sub moved; ln -s {made.outside} sub")
+        assert (made.outside / "CLAUDE.md").read_text() == "another project's"
+        assert (made.project / "sub/CLAUDE.md").read_text() == "rules\n"
+        assert (made.project / f"sub{SET_ASIDE}").is_symlink()
+        (made.outside / "CLAUDE.md").unlink()
+        box.close()
+
+
+def test_a_repository_that_appears_later_is_protected_too() -> None:
+    with world(os.getuid()) as made:
+        (made.project / ".git").rename(made.project / "later")
+        box = box_in(made)
+        (made.project / "later").rename(made.project / ".git")
+        (made.project / ".git/hooks").mkdir()
+        made.run(box, "mv .git old; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; echo x > .git/config")
+        assert made.harm() == []
         box.close()

@@ -125,8 +125,9 @@ def test_a_file_too_large_to_keep_is_set_aside_when_it_was_changed(tmp_path: Pat
     os.utime(
         path, ns=(status.st_atime_ns, status.st_mtime_ns)
     )  # a command can hide by its time, but not by the change's
-    told = f"{path} was changed and is too large to be put back. Tell the user."
-    assert guard.restore() == [put_back(path), told]
+    aside = f"{path}{SET_ASIDE}"
+    told = f"{path} is protected and too large to be put back; what was written is in {aside}. Tell the user."
+    assert guard.restore() == [told]
     assert [path.name for path in path.parent.iterdir()] == [f"large{SET_ASIDE}"]
 
 

@@ -128,3 +128,15 @@ def test_the_limits_are_told() -> None:
         assert any("put back" in limit for limit in box.limits)
         box.close()
         assert not Path(box.private_tmp).exists()
+
+
+def test_an_environment_that_ra_runs_from_is_trouble() -> None:
+    with world(os.getuid()) as made:
+        (made.project / ".env").unlink()
+        (made.project / "linked.txt").unlink()
+        (made.project / "venv").mkdir()
+        (made.project / "venv/pyvenv.cfg").write_text("")
+        place = msgspec.structs.replace(made.place(), runs=(str(made.project / "venv"),))
+        box = landlock_box.LandlockBox(place, ())
+        assert box.trouble == f"ra itself runs from {made.project / 'venv'}, which this sandbox cannot protect"
+        box.close()

@@ -22,7 +22,7 @@ def project(tmp_path: Path) -> Path:
 
 
 def place(project: Path, **more: object) -> Place:
-    return Place(str(project), str(project), str(project.parent / "home"), **more)  # type: ignore[arg-type]
+    return Place(str(project), str(project), str(project.parent / "home"), **more)
 
 
 def test_instructions_are_protected_by_name_and_by_pattern_but_not_elsewhere(project: Path) -> None:

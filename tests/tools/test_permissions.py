@@ -1,6 +1,7 @@
 import shlex
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ra.core.errors import ConfigError
@@ -9,7 +10,7 @@ from ra.tools.explain import PartView, View, explain
 from ra.tools.paths import Place, fold, is_secret, protected
 from ra.tools.permissions import Allow, Ask, Decision, Deny, decide, rules_from
 from ra.tools.programs import must_spell
-from ra.tools.rules import Rule, parse_rule, words_match
+from ra.tools.rules import Rule, literal, parse_rule, words_match
 from ra.tools.settings import RuleSettings
 
 
@@ -288,3 +289,76 @@ def test_a_yes_to_a_box_with_a_weakness_is_no_yes_to_leave_it() -> None:
     assert decide(ToolCall("1", "Bash", {"command": "make"}), (), weak) == Ask("it hides no secrets", rule="Bash(make)")
     leaving = decide(ToolCall("1", "Bash", {"command": "make", "outside": True}), (), weak)
     assert leaving == Ask("it asks to leave the sandbox", rule="Bash(make)", outside=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("git archive:*", "git archive --remote='ext::sh -c id' HEAD"),
+        ("git submodule:*", "git submodule foreach 'touch x'"),
+        ("git bisect:*", "git bisect run ./x"),
+        ("git config:*", "git config alias.x '!touch x'"),
+        ("git config:*", "git config core.sshCommand ./x"),
+        ("python -m pytest:*", "python -m pytest -p evil"),
+        ("python3 -m pytest:*", "python3 -m pytest --rootdir=/x"),
+        ("sed:*", "sed 1eid x"),
+        ("sed:*", "sed -e '1w/tmp/x' y"),
+        ("sed:*", "sed -e1eid x"),
+        ("npx:*", "npx evil"),
+        ("npx eslint:*", "npx eslint --rulesdir x ."),
+        ("uv:*", "uv run x"),
+        ("tree:*", "tree -o x"),
+        ("split:*", "split --filter=id x"),
+        ("xxd:*", "xxd -r a b"),
+        ("sqlite3:*", "sqlite3 x.db '.shell id'"),
+        ("psql:*", "psql -c '\\\\! id'"),
+        ("kubectl get:*", "kubectl get --kubeconfig=x pods"),
+        ("scp:*", "scp -S ./x a b"),
+        ("gcc:*", "gcc -wrapper ./x a.c"),
+        ("yq:*", "yq -i . x"),
+        # What may hold secrets, whatever it is called: in the box it is hidden.
+        ("cat:*", "cat .env"),
+        ("cat:*", "cat ./.env.local src/x"),
+        ("cat:*", "cat ~/.ssh/id_rsa"),
+        ("cat:*", "cat .e*"),
+        ("cat:*", "cat .[e]nv"),
+        ("cat:*", "cat ~/.s*/config"),
+        ("cat:*", "cat harmless"),  # a link to a secret
+        ("grep:*", "grep --file=.env x"),
+        ("cp *", "cp .env x"),
+    ],
+)
+def test_a_wildcard_stands_neither_for_what_runs_something_nor_for_a_secret(
+    place: Place, rule: str, command: str
+) -> None:
+    (Path(place.root) / "harmless").symlink_to(".env")
+    boxed = msgspec.structs.replace(place, boxed=True)
+    call = ToolCall("c", "Bash", {"command": command})
+    assert decide(call, [parse_rule(f"Bash({rule})", "allow")], boxed) == Allow("it runs in the sandbox")
+    exact = f"Bash({literal(command)})"
+    assert decide(call, [parse_rule(exact, "allow")], boxed) == Allow(f"the rule allow {exact}", outside=True)
+
+
+@pytest.mark.parametrize(
+    ("rule", "command"),
+    [
+        ("cat:*", "cat src/*.py README.md"),
+        ("cat .env:*", "cat .env"),
+        ("cat:*", "cat .env.example"),
+        ("npx eslint:*", "npx eslint src"),
+        ("python -m pytest:*", "python -m pytest tests -k x"),
+        ("git config:*", "git config --get user.name"),
+        ("sed:*", "sed 5q x"),
+        ("uv run pytest:*", "uv run pytest tests"),
+    ],
+)
+def test_what_a_wildcard_was_meant_for_it_covers(place: Place, rule: str, command: str) -> None:
+    boxed = msgspec.structs.replace(place, boxed=True)
+    decision = decide(ToolCall("c", "Bash", {"command": command}), [parse_rule(f"Bash({rule})", "allow")], boxed)
+    assert decision == Allow(f"the rule allow Bash({rule})", outside=True)
+
+
+def test_a_here_string_for_a_shell_is_a_command(place: Place) -> None:
+    rules = [parse_rule("Bash(rm:*)", "deny")]
+    for command in ("sh <<< 'rm x'", 'bash <<<"rm x"', "sh<<<rm"):
+        assert isinstance(decide(ToolCall("c", "Bash", {"command": command}), rules, place), Deny), command

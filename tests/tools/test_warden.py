@@ -30,12 +30,12 @@ def started(*argv: str, held: dict[str, Any] | None = None, parent: int | None =
     process.stdin.write(order)
     process.stdin.close()
     process.stdin = None
-    return process  # type: ignore[return-value]
+    return process
 
 
 def ended(process: "subprocess.Popen[str]") -> tuple[int, str]:
     output, _ = process.communicate(timeout=30)
-    return process.returncode, output.decode()  # type: ignore[attr-defined]
+    return process.returncode, output.decode()
 
 
 def is_alive(pid: int) -> bool:

@@ -170,16 +170,22 @@ class World:
 
 @contextlib.contextmanager
 def world(uid: int) -> Iterator[World]:
-    """Not below /tmp, which a box replaces: there is nothing to reach there."""
-    above = next(path for path in ("/opt", "/srv", str(Path.cwd())) if os.access(path, os.W_OK))
-    base = Path(tempfile.mkdtemp(prefix="ra-world-", dir=above))
-    base.chmod(0o755)
-    try:
+    with outside_tmp() as base:
         made = World(base, uid)
         try:
             yield made
         finally:
             made.close()
+
+
+@contextlib.contextmanager
+def outside_tmp() -> Iterator[Path]:
+    """A folder that is not below /tmp, which a box replaces: there is nothing to reach there."""
+    above = next(path for path in ("/opt", "/srv", str(Path.cwd())) if os.access(path, os.W_OK))
+    base = Path(tempfile.mkdtemp(prefix="ra-world-", dir=above))
+    base.chmod(0o755)
+    try:
+        yield base
     finally:
         shutil.rmtree(base)
 

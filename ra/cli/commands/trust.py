@@ -1,5 +1,6 @@
 """`ra trust`: what may this project run, and since when do you agree?"""
 
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -33,6 +34,10 @@ def trust(
     new = {item.key for item in call.resolved.untrusted}
     for item in items:
         call.streams.out(f"{'new  ' if item.key in new else 'known'}  {visible(item.line)}\n")
+        for file in item.files:
+            name = os.path.relpath(file, call.resolved.root)
+            if name not in item.what:
+                call.streams.out(f"       with {visible(name)}\n")
     if not new:
         call.streams.err("All of it is trusted already.\n")
         return

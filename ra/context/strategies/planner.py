@@ -79,7 +79,12 @@ def _turns(value: Any) -> int:
             value = float(value)
         except ValueError:
             return USUAL_TURNS
-    if isinstance(value, bool) or not isinstance(value, int | float) or math.isnan(value):
+    # A whole number may have more digits than a float can hold, so only floats are asked.
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or (isinstance(value, float) and math.isnan(value))
+    ):
         return USUAL_TURNS
     return int(min(max(0, value), MOST_TURNS))
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 MAX_JOBS = 8
 MAX_TIMEOUT_S = 3600
+MAX_TRIES = 3  # to reach the command: what a box masks may vanish while it is set up, such as another program's socket
 
 
 class BashArgs(msgspec.Struct):
@@ -57,6 +58,15 @@ class Shell:
             raise Mistake("A command cannot hold a NUL character.")
         if args.background:
             return await self._start_job(args.command, outside=args.outside)
+        timeout_s = min(args.timeout or self._timeout_s, MAX_TIMEOUT_S)
+        running, ended, moved = await self._whole(args, say, timeout_s)
+        for _ in range(MAX_TRIES - 1):
+            if not ended.began:
+                running, ended, moved = await self._whole(args, say, timeout_s)
+        return _result(running.output.text(), ended, [*ended.notes, *moved], timeout_s)
+
+    async def _whole(self, args: BashArgs, say: Say, timeout_s: float) -> tuple[Running, Ended, list[str]]:
+        """Run a command to its end, and follow it to where it went."""
         reader, writer = os.pipe()
         try:
             # On the first line, so that line numbers in error messages stay right.
@@ -64,14 +74,12 @@ class Shell:
             running = await self._start(script, say, outside=args.outside, fds=(writer,))
             os.close(writer)
             writer = -1
-            timeout_s = min(args.timeout or self._timeout_s, MAX_TIMEOUT_S)
             ended = await running.wait(timeout_s)
-            moved = self._move(_drain(reader))
+            return running, ended, self._move(_drain(reader))
         finally:
             os.close(reader)
             if writer >= 0:
                 os.close(writer)
-        return _result(running.output.text(), ended, [*ended.notes, *moved], timeout_s)
 
     async def close(self) -> None:
         """End all background jobs."""

@@ -30,7 +30,7 @@ def tool(kit: Kit) -> Tool:
         if not os.path.isdir(start):
             raise Mistake(f"{shown(args.path)} is not a folder.")
         prefix = "" if args.path in (".", "./", "") else args.path
-        return await asyncio.to_thread(_glob, start, args.pattern, prefix, kit.timeout_s)
+        return await asyncio.to_thread(_glob, start, args.pattern, prefix, kit.timeout_s, ripgrep(kit.place.root))
 
     return declare(
         GlobArgs,
@@ -42,7 +42,7 @@ def tool(kit: Kit) -> Tool:
     )
 
 
-def _glob(start: str, pattern: str, prefix: str, timeout_s: float) -> str:
+def _glob(start: str, pattern: str, prefix: str, timeout_s: float, rg: str | None) -> str:
     deadline = time.monotonic() + timeout_s
     if os.path.isabs(pattern):
         real = os.path.relpath(pattern, start)
@@ -50,7 +50,7 @@ def _glob(start: str, pattern: str, prefix: str, timeout_s: float) -> str:
             raise Mistake("The pattern lies outside the folder; give the folder as path.")
         pattern = real
     regex = glob_regex(pattern.removeprefix("./"), paths=True)
-    matches = [name for name in _names(start, deadline) if regex.fullmatch(name)]
+    matches = [name for name in _names(start, deadline, rg) if regex.fullmatch(name)]
     late = time.monotonic() > deadline
     dated = sorted(
         ((_mtime(os.path.join(start, name)), name) for name in matches), key=lambda pair: (-pair[0], pair[1])
@@ -66,11 +66,10 @@ def _glob(start: str, pattern: str, prefix: str, timeout_s: float) -> str:
     return "\n".join(lines)
 
 
-def _names(start: str, deadline: float) -> Iterable[str]:
-    program = ripgrep()
-    if program is None:
+def _names(start: str, deadline: float, rg: str | None) -> Iterable[str]:
+    if rg is None:
         return walk(start, deadline=deadline)
-    command = [program, "--files", "--null", *RIPGREP_RULES]
+    command = [rg, "--files", "--null", *RIPGREP_RULES]
     try:
         done = subprocess.run(
             command, cwd=start, stdin=subprocess.DEVNULL, capture_output=True, timeout=deadline - time.monotonic()

@@ -6,14 +6,16 @@ import re
 import subprocess
 import time
 from collections.abc import Callable, Iterable
-from typing import Annotated
+from typing import Annotated, BinaryIO
 
 import msgspec
 from msgspec import Meta
 
+from ra.tools.files import open_regular
 from ra.tools.globs import glob_regex
 from ra.tools.kit import Kit
 from ra.tools.paths import shown
+from ra.tools.process import anything_runs
 from ra.tools.tool import Mistake, Say, Tool, declare
 from ra.tools.walk import RIPGREP_RULES, ripgrep, walk
 
@@ -48,14 +50,15 @@ def tool(kit: Kit) -> Tool:
         target = kit.place.resolve(args.path, "Grep")
         if not os.path.exists(target):
             raise Mistake(f"{shown(args.path)} does not exist.")
-        return await asyncio.to_thread(_grep, args, target, kit.readable, time.monotonic() + kit.timeout_s)
+        until = time.monotonic() + kit.timeout_s
+        return await asyncio.to_thread(_grep, args, target, kit.readable, until, kit.place.root)
 
     return declare(
         GrepArgs, run, name="Grep", description="Search file contents; git-ignored files are left out.", reads_only=True
     )
 
 
-def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline: float) -> str:
+def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline: float, root: str) -> str:
     try:
         re.compile(args.pattern)
     except (re.error, OverflowError, RecursionError) as error:
@@ -63,7 +66,9 @@ def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline
             f"The pattern is no regular expression: {error}. Escape signs that are meant as they are."
         ) from error
     start, only = (target, "") if os.path.isdir(target) else os.path.split(target)
-    lines = search_with_ripgrep(args, start, only, deadline) if ripgrep() else None
+    # ripgrep finds a folder and opens it by its name: a command that runs meanwhile could put a link there.
+    rg = None if anything_runs() else ripgrep(root)
+    lines = search_with_ripgrep(args, start, only, deadline, rg) if rg else None
     if lines is None:  # no ripgrep, or an expression that it does not know (look-around, back-references)
         lines = search(args, start, only, deadline)
     prefix = "" if args.path in (".", "./", "") else (args.path if not only else os.path.dirname(args.path))
@@ -113,11 +118,12 @@ def search(args: GrepArgs, start: str, only: str, deadline: float) -> list[Line]
     line = regex.compile(args.pattern, flags)
     # One search over the whole text rules most files out. Look-around could see the next line there, so not then.
     whole = None if re.search(r"\(\?|\\[AZzB]", args.pattern) else regex.compile(args.pattern, flags | regex.MULTILINE)
+    opened = open_regular if anything_runs() else _open_fast
     lines: list[Line] = []
     for path in paths:
         if time.monotonic() > deadline or len(lines) > MAX_FOUND:
             break
-        text = _text_of(os.path.join(start, path))
+        text = _text_of(os.path.join(start, path), opened)
         try:
             if text is None or (whole and not whole.search(text, timeout=_left(deadline), concurrent=True)):
                 continue
@@ -140,13 +146,17 @@ def _name_filter(glob: str) -> Callable[[str], bool]:
     return lambda path: bool(regex.fullmatch(path)) != negated
 
 
-def _text_of(path: str) -> str | None:
+def _open_fast(path: str) -> BinaryIO:
+    """Without a look at each folder on the way: for when nobody can put a link there. Raises OSError."""
+    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
+
+
+def _text_of(path: str, opened: Callable[[str], BinaryIO]) -> str | None:
     """The text of a file, None for binary, huge or unreadable ones."""
     try:
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as file:
+        with opened(path) as file:
             data = file.read(MAX_FILE_BYTES)
-    except OSError:
+    except (Mistake, OSError):
         return None
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
         return data.decode("utf-16", "replace").replace("\r\n", "\n")
@@ -167,9 +177,9 @@ def _matching(path: str, text: str, hit: Callable[[str], bool], context: int) ->
 # ripgrep
 
 
-def search_with_ripgrep(args: GrepArgs, start: str, only: str, deadline: float) -> list[Line] | None:
+def search_with_ripgrep(args: GrepArgs, start: str, only: str, deadline: float, rg: str = "rg") -> list[Line] | None:
     """None when ripgrep does not know the expression."""
-    command = [ripgrep() or "rg", "--json", "--crlf", *RIPGREP_RULES, f"--context={args.context}", "--max-columns=0"]
+    command = [rg, "--json", "--crlf", *RIPGREP_RULES, f"--context={args.context}", "--max-columns=0"]
     command += ["--max-count=1"] if args.files_only else []
     command += ["--ignore-case"] if args.ignore_case else ["--case-sensitive"]
     if args.glob and not set(args.glob) & set("/!") and not only:

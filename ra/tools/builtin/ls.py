@@ -5,7 +5,7 @@ import os
 
 import msgspec
 
-from ra.tools.files import why_not
+from ra.tools.files import standing_in, why_not
 from ra.tools.kit import Kit
 from ra.tools.paths import shown
 from ra.tools.tool import Mistake, Say, Tool, declare
@@ -26,11 +26,11 @@ def tool(kit: Kit) -> Tool:
 
 def _list(path: str) -> str:
     try:
-        with os.scandir(path) as entries:
+        with standing_in(path) as folder, os.scandir(folder) as entries:
             found = sorted(entries, key=lambda entry: entry.name)
+            lines = [_line(entry) for entry in found[:MAX_NAMES]]
     except OSError as error:
         raise Mistake(why_not(path, error)) from error
-    lines = [_line(entry) for entry in found[:MAX_NAMES]]
     if len(found) > MAX_NAMES:
         lines.append(f"[{len(found) - MAX_NAMES} more; use Glob]")
     return "\n".join(lines) or "(The folder is empty.)"

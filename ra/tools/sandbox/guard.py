@@ -1,4 +1,8 @@
-"""What could a command change although it must not, and how is that undone? For what no mount can protect."""
+"""What could a command change although it must not, and how is that undone? For what no mount can protect.
+
+Everything is done by descriptors of folders: a command may have put a link in a folder's place, and what it leads to is
+not ours to mend.
+"""
 
 import contextlib
 import os
@@ -6,10 +10,12 @@ import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
+from ra.tools.files import held
 from ra.tools.paths import shown
 
 MAX_BYTES = 4_000_000
 SET_ASIDE = ".set-aside"
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _T = TypeVar("_T")
 
 
@@ -37,14 +43,29 @@ class Guard:
     def __init__(self, paths: Iterable[str], root: str) -> None:
         paths = list(paths)
         above = sorted({folder for path in paths for folder in parents(path, root)})
+        self._root = root
         self._folders = {folder: os.lstat(folder) for folder in above if _is_folder(folder)}
-        self._was = {path: _look(path) for path in [*filter(os.path.islink, above), *paths]}
+        self._was = {path: _look_at(path) for path in map(_without_links, [*filter(os.path.islink, above), *paths])}
 
     def restore(self) -> list[str]:
         """One line for each path that had been changed."""
         moved = [_tried(_led_back, *item) for item in self._folders.items() if _is_replaced(item[0])]
-        changed = [_tried(_undone, *item) for item in self._was.items() if _look(item[0]) != item[1]]
+        changed = [_tried(self._undone, *item) for item in self._was.items() if _look_at(item[0]) != item[1]]
         return [line for lines in (*moved, *changed) for line in lines]
+
+    def _undone(self, path: str, was: _Was) -> list[str]:
+        folder, name = os.path.split(path)
+        if was.content is None and not os.path.isdir(folder):
+            return []  # what was not there has gone with its folder
+        with _way(folder, self._root) as handle:
+            lost = list(_put_back(path, name, was, handle))
+        told = [f"{shown(path)} is protected and was put back; ask the user to change it."] if lost != [path] else []
+        return [*told, *(f"{shown(one)} is protected and too large to be put back{_aside(one)}" for one in lost)]
+
+
+def _aside(path: str) -> str:
+    aside = path + SET_ASIDE
+    return f"; what was written is in {shown(aside)}. Tell the user." if os.path.lexists(aside) else ". Tell the user."
 
 
 def _tried(work: Callable[[str, _T], list[str]], path: str, was: _T) -> list[str]:
@@ -53,11 +74,6 @@ def _tried(work: Callable[[str, _T], list[str]], path: str, was: _T) -> list[str
         return work(path, was)
     except OSError as error:
         return [f"{shown(path)} is protected, was changed and cannot be put back: {error}. Tell the user."]
-
-
-def _undone(path: str, was: _Was) -> list[str]:
-    lost = [f"{shown(one)} was changed and is too large to be put back. Tell the user." for one in _put_back(path, was)]
-    return [f"{shown(path)} is protected and was put back; ask the user to change it.", *lost]
 
 
 def parents(path: str, root: str) -> list[str]:
@@ -70,94 +86,163 @@ def parents(path: str, root: str) -> list[str]:
 
 def set_aside(path: str) -> str:
     """Take a protected name that a command made out of effect, without losing what it holds."""
-    aside = path + SET_ASIDE
-    _remove(aside)
-    os.rename(path, aside)
-    return f"{shown(path)} is a protected name; what was written is in {shown(aside)}. Ask the user before it is used."
+    folder, name = os.path.split(path)
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), held(folder) as handle:
+        _put_aside(name, handle)
+    aside = shown(path + SET_ASIDE)
+    return f"{shown(path)} is a protected name; what was written is in {aside}. Ask the user before it is used."
 
 
 def _led_back(folder: str, was: os.stat_result) -> list[str]:
     """Whoever replaces a folder has all that lies in it: `.git` as a file or a link brings hooks of its own."""
     target = os.path.realpath(folder)
     if _is_folder(target) and os.path.samestat(os.lstat(target), was):
-        os.unlink(folder)
-        os.rename(target, folder)
-        return [f"{shown(folder)} is protected and was moved back from {shown(target)}; ask the user to move it."]
+        (above, name), (there, moved) = os.path.split(folder), os.path.split(target)
+        with held(above) as here, held(there) as elsewhere:
+            os.unlink(name, dir_fd=here)
+            os.rename(moved, name, src_dir_fd=elsewhere, dst_dir_fd=here)
+            if os.path.samestat(os.stat(name, dir_fd=here, follow_symlinks=False), was):  # not exchanged meanwhile
+                return [
+                    f"{shown(folder)} is protected and was moved back from {shown(target)}; ask the user to move it."
+                ]
     return [set_aside(folder)]
 
 
-def _is_folder(path: str) -> bool:
-    return os.path.isdir(path) and not os.path.islink(path)
+def _without_links(path: str) -> str:
+    """Where a path leads now, its last part as it is: a link there is guarded itself."""
+    folder, name = os.path.split(path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _is_folder(name: str, folder: int | None = None) -> bool:
+    try:
+        return stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
 
 
 def _is_replaced(path: str) -> bool:
     return os.path.lexists(path) and not _is_folder(path)
 
 
-def _look(path: str) -> _Was:
+# --- looking ---
+
+
+def _look_at(path: str) -> _Was:
+    folder, name = os.path.split(path)
     try:
-        status = os.lstat(path)
+        with held(folder) as handle:
+            return _look(name, handle)
+    except OSError:  # its folder is gone, closed, or a link now
+        return _NOTHING
+
+
+def _look(name: str, folder: int) -> _Was:
+    try:
+        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISSOCK(status.st_mode):
             return _NOTHING  # a placeholder, which stands for nothing
         if stat.S_ISLNK(status.st_mode):
-            return _Was(stat.S_IFLNK, os.fsencode(os.readlink(path)))
+            return _Was(stat.S_IFLNK, os.fsencode(os.readlink(name, dir_fd=folder)))
         if stat.S_ISDIR(status.st_mode):
-            return _Was(status.st_mode, {name: _look(os.path.join(path, name)) for name in sorted(os.listdir(path))})
+            with _opened(name, folder) as handle:
+                return _Was(status.st_mode, {inner: _look(inner, handle) for inner in sorted(os.listdir(handle))})
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             return _Was(status.st_mode, _Mark(status.st_size, status.st_ino, status.st_ctime_ns))
-        with open(path, "rb") as file:
+        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+        with os.fdopen(handle, "rb") as file:
             return _Was(status.st_mode, file.read())
     except OSError:
         return _NOTHING
 
 
-def _put_back(path: str, was: _Was) -> Iterator[str]:
+@contextlib.contextmanager
+def _opened(name: str, folder: int) -> Iterator[int]:
+    handle = os.open(name, _FOLDER, dir_fd=folder)
+    try:
+        yield handle
+    finally:
+        os.close(handle)
+
+
+# --- putting back ---
+
+
+@contextlib.contextmanager
+def _way(folder: str, root: str) -> Iterator[int]:
+    """A folder as a descriptor. Below the project it is made where it is gone, and opened where it was closed to us;
+    what stands in its place, a link or a file, is set aside."""
+    below = os.path.relpath(folder, root) if os.path.commonpath((folder, root)) == root else "."
+    with contextlib.ExitStack() as stack:
+        handle = stack.enter_context(held(root if below != "." else folder))
+        for part in below.split(os.sep) if below != "." else ():
+            if not _is_folder(part, handle):
+                with contextlib.suppress(FileNotFoundError):
+                    _put_aside(part, handle)
+                os.mkdir(part, dir_fd=handle)
+            _open_up(part, handle)
+            handle = stack.enter_context(_opened(part, handle))
+        yield handle
+
+
+def _put_back(path: str, name: str, was: _Was, folder: int) -> Iterator[str]:
     """Touch only what differs, since not everything could be made again; gives the paths that cannot."""
-    _open_up(os.path.dirname(path))
     if isinstance(was.content, dict):
-        if not _is_folder(path):
-            _remove(path)
-            os.mkdir(path)
-        _open_up(path)
-        for name in sorted({*was.content, *os.listdir(path)}):
-            inner = os.path.join(path, name)
-            if name not in was.content or _look(inner) != was.content[name]:
-                yield from _put_back(inner, was.content.get(name, _NOTHING))
-        os.chmod(path, stat.S_IMODE(was.mode))
+        if not _is_folder(name, folder):
+            _remove(name, folder)
+            os.mkdir(name, dir_fd=folder)
+        _open_up(name, folder)
+        with _opened(name, folder) as handle:
+            for inner in sorted({*was.content, *os.listdir(handle)}):
+                if inner not in was.content or _look(inner, handle) != was.content[inner]:
+                    below = os.path.join(path, inner)
+                    yield from _put_back(below, inner, was.content.get(inner, _NOTHING), handle)
+            os.fchmod(handle, stat.S_IMODE(was.mode))
     elif isinstance(was.content, _Mark):
-        if os.path.lexists(path):
-            set_aside(path)
+        with contextlib.suppress(FileNotFoundError):
+            _put_aside(name, folder)  # so that at least nobody takes it for what it was
         yield path
     else:
-        _remove(path)
+        _remove(name, folder)
         if was.content is not None:
-            _make(path, was.mode, was.content)
+            _make(name, was.mode, was.content, folder)
 
 
-def _make(path: str, mode: int, content: bytes) -> None:
+def _make(name: str, mode: int, content: bytes, folder: int) -> None:
     if mode == stat.S_IFLNK:
-        os.symlink(os.fsdecode(content), path)
+        os.symlink(os.fsdecode(content), name, dir_fd=folder)
         return
-    handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, stat.S_IMODE(mode))
-    with os.fdopen(handle, "wb") as file:
+    how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(name, how, stat.S_IMODE(mode), dir_fd=folder), "wb") as file:
         file.write(content)
-    os.chmod(path, stat.S_IMODE(mode))
+        os.fchmod(file.fileno(), stat.S_IMODE(mode))
 
 
-def _open_up(folder: str) -> None:
-    """A folder that we can work in: a command may have removed it, or closed it to us as well."""
-    os.makedirs(folder, exist_ok=True)
-    mode = stat.S_IMODE(os.stat(folder).st_mode)
-    if mode & stat.S_IRWXU != stat.S_IRWXU:
-        os.chmod(folder, mode | stat.S_IRWXU)
+def _open_up(name: str, folder: int) -> None:
+    """Make a folder one that we can work in: a command may have closed it to us as well."""
+    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
+    try:
+        mode = stat.S_IMODE(os.fstat(handle).st_mode)
+        if mode & stat.S_IRWXU != stat.S_IRWXU:
+            os.chmod(f"/proc/self/fd/{handle}", mode | stat.S_IRWXU)  # fchmod does not take what cannot be read
+    finally:
+        os.close(handle)
 
 
-def _remove(path: str) -> None:
+def _put_aside(name: str, folder: int) -> None:
+    """Raises FileNotFoundError; what was set aside before is then still there."""
+    os.stat(name, dir_fd=folder, follow_symlinks=False)
+    _remove(name + SET_ASIDE, folder)
+    os.rename(name, name + SET_ASIDE, src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def _remove(name: str, folder: int) -> None:
     with contextlib.suppress(FileNotFoundError):
-        if not stat.S_ISDIR(os.lstat(path).st_mode):
-            os.unlink(path)
+        if not _is_folder(name, folder):
+            os.unlink(name, dir_fd=folder)
             return
-        _open_up(path)
-        for name in os.listdir(path):
-            _remove(os.path.join(path, name))
-        os.rmdir(path)
+        _open_up(name, folder)
+        with _opened(name, folder) as handle:
+            for inner in os.listdir(handle):
+                _remove(inner, handle)
+        os.rmdir(name, dir_fd=folder)

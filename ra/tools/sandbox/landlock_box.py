@@ -11,8 +11,8 @@ from ra.tools.sandbox import seccomp
 from ra.tools.sandbox.guard import Guard, set_aside
 from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, abi, chains
 from ra.tools.sandbox.launch import private_folder, try_out, under_warden
-from ra.tools.sandbox.layout import plan
-from ra.tools.sandbox.scan import Scan
+from ra.tools.sandbox.layout import plan, worktree
+from ra.tools.sandbox.scan import Outer, Scan
 
 _DEVICES = ("/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom")
 _CLOSED = ("/tmp", "/var/tmp", "/run", "/dev")  # noqa: S108 - closed, not used
@@ -33,12 +33,18 @@ class LandlockBox:
         self._place = place
         self._hidden = hidden
         self._scan = Scan(place.real(place.root), place.instructions)
+        self._outer = Outer()
+        self._environments = [path for path in place.runs if os.path.isfile(os.path.join(path, "pyvenv.cfg"))]
         self.private_tmp, self._forget_tmp = private_folder(self)
 
     @property
     def trouble(self) -> str:
+        for path in self._environments:
+            return f"ra itself runs from {shown(path)}, which this sandbox cannot protect"
         found = self._scan.look()
-        for path in sorted(found.linked):
+        repository = worktree(self._place.real(self._place.root))
+        outer = self._outer.linked(repository.writable) if repository else frozenset()
+        for path in sorted(found.linked | outer):
             return f"{shown(path)} has another hard link, which this sandbox cannot protect"
         for path in sorted(found.secret):
             return f"{shown(path)} may hold secrets, which this sandbox cannot hide"
@@ -47,12 +53,19 @@ class LandlockBox:
     def launch(self, argv: Sequence[str], cwd: str) -> Launch:
         layout = plan(self._place, self._hidden)
         before = self._scan.look().guarded
-        guard = Guard([*layout.own, *layout.watched, *before] if layout.writable else [], layout.root)
+        repository = layout.repository
+        fixed = repository.fixed if repository else ()
+        kept = [path for path in (*layout.own, *layout.watched, *fixed, *before) if path not in self._environments]
+        guard = Guard(kept if layout.writable else [], layout.root)
         hidden = (*layout.hidden, *_CLOSED)
         held = chains(
             abi(),
-            read=[*_carved("/", hidden), layout.root],
-            write=[self.private_tmp, *([layout.root] if layout.writable else [])],
+            read=[*_carved("/", hidden), layout.root, *([repository.common] if repository else [])],
+            write=[
+                self.private_tmp,
+                *([layout.root] if layout.writable else []),
+                *(repository.writable if repository else ()),
+            ],
             devices=_DEVICES,
         )
         launch = under_warden(argv, held)

@@ -22,6 +22,18 @@ SYSTEM_SECRETS = (
 )
 
 
+class Repository(NamedTuple):
+    """The repository of a worktree, which lies outside the project: read, except for what a commit must write.
+
+    `fixed` lies in a writable folder and leads git elsewhere; what is in `absent` would, if it were there.
+    """
+
+    common: str
+    writable: tuple[str, ...]
+    fixed: tuple[str, ...]
+    absent: tuple[str, ...]
+
+
 class Layout(NamedTuple):
     """The project and what is special in it.
 
@@ -34,6 +46,7 @@ class Layout(NamedTuple):
     own: tuple[str, ...]
     watched: tuple[str, ...]
     hidden: tuple[str, ...]
+    repository: Repository | None = None
 
 
 def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
@@ -44,7 +57,8 @@ def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
     git = _git_paths(root)
     names = [".ra", *_instructions(place, root), *CONFIG_NAMES, *git]
     own = [os.path.join(root, name) for name in names]
-    own += [path for path in place.runs if path.startswith(root.rstrip("/") + "/")]
+    own += collapse(frozenset(path for path in place.runs if path.startswith(root.rstrip("/") + "/")), root)
+    own = [path for path in dict.fromkeys(map(_in_real_folder, own)) if path.startswith(root.rstrip("/") + "/")]
     secrets = [*SYSTEM_SECRETS, *hidden, *(os.path.join(home, name) for name in CREDENTIALS if home)]
     seen = [place.real(path) for path in secrets if os.access(path, os.R_OK)]
     inside_out = [path for path in dict.fromkeys(seen) if not root.startswith(path.rstrip("/") + "/") and path != root]
@@ -52,7 +66,39 @@ def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
     # Where even the folder is missing (.github), nothing can be mounted without getting in a command's way.
     watched += [path for path in own if not os.path.isdir(os.path.dirname(path))]
     mounted = tuple(path for path in own if path not in watched)
-    return Layout(root, writable, mounted, tuple(watched), tuple(_topmost(inside_out)))
+    repository = worktree(root) if writable else None
+    watched += repository.absent if repository else ()
+    return Layout(root, writable, mounted, tuple(watched), tuple(_topmost(inside_out)), repository)
+
+
+def _in_real_folder(path: str) -> str:
+    """The path by where its folder is: a command may have made the folder a link, which may lead out of the project."""
+    return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+
+
+def worktree(root: str) -> Repository | None:
+    """Where the commits of a worktree go. Only where the repository itself names this worktree as one of its own:
+    what a `.git` file says alone is a word of whoever packed the folder, and could name any other repository.
+    """
+    try:
+        own = os.path.realpath(os.path.join(root, _line(os.path.join(root, ".git")).removeprefix("gitdir: ")))
+        common = os.path.realpath(os.path.join(own, _line(os.path.join(own, "commondir"))))
+        named = os.path.realpath(_line(os.path.join(own, "gitdir")))
+    except (OSError, ValueError):
+        return None
+    if named != os.path.join(root, ".git") or os.path.dirname(own) != os.path.join(common, "worktrees"):
+        return None
+    parts = tuple(os.path.join(common, name) for name in ("objects", "refs", "logs"))
+    fixed = tuple(os.path.join(own, name) for name in ("commondir", "gitdir"))
+    absent = os.path.join(own, "config.worktree")
+    if os.path.lexists(absent):
+        return Repository(common, (own, *parts), (*fixed, absent), ())
+    return Repository(common, (own, *parts), fixed, (absent,))
+
+
+def _line(path: str) -> str:
+    with open(path, encoding="utf-8") as file:
+        return file.read(4096).strip()
 
 
 def _instructions(place: Place, root: str) -> list[str]:

@@ -108,3 +108,14 @@ def _links(entry: "os.DirEntry[str]") -> int:
         return entry.stat(follow_symlinks=False).st_nlink
     except OSError:
         return 0  # gone meanwhile
+
+
+class Outer:
+    """Hard links among the folders outside the project that a box may write: those of a worktree's repository."""
+
+    def __init__(self) -> None:
+        self._scans: dict[str, Scan] = {}
+
+    def linked(self, folders: tuple[str, ...]) -> frozenset[str]:
+        scans = [self._scans.setdefault(folder, Scan(folder, ())) for folder in folders]
+        return frozenset(path for scan in scans for path in scan.look().linked)
