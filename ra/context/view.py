@@ -291,7 +291,10 @@ class View:
             (*self.hidden, *(unit for unit in covered if unit.kind != "marker")), key=lambda unit: unit.place
         )
         if checkpoint.marker and covered:
-            marker = Item(_place_of_marker(covered[0]), say("user", checkpoint.marker, name=projection.COMPACTED))
+            place = _place_of_marker(covered[0])
+            self._clips.pop(place, None)  # it was about the marker that stood here before
+            self._short.pop(place, None)
+            marker = Item(place, say("user", checkpoint.marker, name=projection.COMPACTED))
             kept.insert(self.units.index(covered[0]), Unit("marker", marker))
         self._keep(kept)
 
