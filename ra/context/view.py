@@ -125,12 +125,19 @@ class View:
         newest = next((unit for unit in reversed(self.units) if unit.is_prompt), None)
         return tuple(unit for unit in (first, newest if newest is not first else None) if unit)
 
+    def rules(self) -> tuple[Unit, ...]:
+        """The newest of each name among what entered to stay, such as the instruction files of a subdirectory."""
+        notices = {unit.section.name: unit for unit in self.units if unit.section}
+        return tuple(unit for unit in notices.values() if unit.section and unit.section.tier != "volatile")
+
     def pinned(self) -> tuple[Unit, ...]:
-        """Units that no compaction hides: the prompts, and the newest context of each name that came with the last."""
+        """Units that no compaction hides: the prompts, rules, and the newest context of each name that came with the
+        last prompt."""
         prompts = self.prompts()
         newest = max((unit.place for unit in prompts), default=(0, 0))
         notices = {unit.section.name: unit for unit in self.units if unit.section and unit.place > newest}
-        return (*prompts, *notices.values())
+        units = {unit.place: unit for unit in (*prompts, *self.rules(), *notices.values())}
+        return tuple(units.values())
 
     def open_calls(self) -> tuple[ToolCall, ...]:
         """Calls that have no result, oldest first."""

@@ -39,8 +39,8 @@ def split(view: View, recent_room: int) -> Zones:
 
 
 def everything(view: View) -> Zones:
-    """The last resort: nothing is recent, and the prompts stand alone."""
-    return Zones(_hideable(view.units, view.prompts()), ())
+    """The last resort: nothing is recent, and the prompts and rules stand alone."""
+    return Zones(_hideable(view.units, (*view.prompts(), *view.rules())), ())
 
 
 def _hideable(units: Iterable[Unit], pinned: Iterable[Unit]) -> tuple[Unit, ...]:
