@@ -8,6 +8,7 @@ from ra.core.facts import Configured, Spent, TimelineEvent
 # By refusals in a row: what of the refused request is tried next, where no limit was named; and how many times the
 # limit the request is taken for, where that was named and not what was sent.
 SHARES = (0.75, 0.5, 0.02)
+MOST = (0.75, 0.75, 0.5)  # of the refused request, whatever was taken before: counts of other text may mislead
 EXCESS = (1.05, 1.5, 50.0)
 AGAIN = 1.2  # times what was taken before: a cut aims below the window, so that no less than that is sent
 
@@ -44,10 +45,10 @@ class Refusals:
         return window
 
     def _guess(self, size: int) -> Window:
-        """Without a limit less and less is tried, but no less than was taken before."""
+        """Without a limit less and less is tried, but no less than was taken before if that was much less."""
         last = self._step == len(SHARES) - 1
         between = self._taken * AGAIN if last else math.sqrt(self._taken * size)
-        return Window(math.ceil(max(size * SHARES[self._step], min(between, size * SHARES[0]))), "guessed")
+        return Window(math.ceil(max(size * SHARES[self._step], min(between, size * MOST[self._step]))), "guessed")
 
     @property
     def _step(self) -> int:

@@ -80,6 +80,10 @@ def _request(result: Result, view: View, one: Taken) -> Iterator[str]:
         yield f"sections {over} are over their max"
     if request.max_output < 1:
         yield f"max_output is {request.max_output}"
+    asked = [event.fact.message for event in result.events[: one.at] if isinstance(event.fact, Said)]
+    newest = next(message for message in reversed(asked) if message.role == "user" and not message.name)
+    if not any(newest.text[:3] in message.text and _same_start(newest, message) for message in request.messages):
+        yield "the newest prompt is lost"
     if play.session != "timeline" or play.sources:
         return
     yield from _prompts(result, view, seen)
@@ -100,11 +104,13 @@ def _prompts(result: Result, view: View, seen: str) -> Iterator[str]:
     least = (view.fixed_tokens() + COUNT.message(first) + LEAST) * play.rate * JSON
     if least < play.window * (0.4 if play.shrinks else 0.9) and any(text not in seen for text in texts):
         yield "the first prompt is not there word for word"
-    if texts[0][:3] not in seen:
+    if first not in [unit.item.message for unit in view.units] or texts[0][:3] not in seen:
         yield "the first prompt is lost"
-    newest = next(unit.item.message.text for unit in reversed(view.units) if unit.is_prompt)
-    if newest[:3] not in seen:
-        yield "the newest prompt is lost"
+
+
+def _same_start(prompt: Message, shown: Message) -> bool:
+    """Is it that prompt, or what a cut left of it?"""
+    return shown.role == "user" and prompt.text.startswith(shown.text[: max(3, shown.text.find("[…"))].rstrip()[:8])
 
 
 def _least(text: str) -> float:

@@ -102,7 +102,10 @@ def play_of(seed: int, *, windows: tuple[int, int] = (1000, 200_000)) -> Play:
             content = text(rng, rng.choice((3, 10, max(4, window // 60))))
             return Call("Entry", {"action": "set", "id": id, "content": content})
         if roll < 0.2 and "Recall" in tools:
-            return Call("Recall", {"query": rng.choice(("#2", "#1-9", "alpha", "KEEP"))})
+            return Call(
+                "Recall",
+                {"query": rng.choice((f"#{rng.randrange(9)}-{rng.randrange(10, 99)}", f"alpha {rng.randrange(999)}"))},
+            )
         share = rng.choice((0.001, 0.01, 0.05, 0.05, 0.2, 0.5, 1.5, 6))
         size = min(60_000, max(2, int(window * share)))
         keep = f"KEEP-{rng.randrange(100)} " if rng.random() < 0.1 else ""
