@@ -82,7 +82,7 @@ def _request(result: Result, view: View, one: Taken) -> Iterator[str]:
         yield f"max_output is {request.max_output}"
     asked = [event.fact.message for event in result.events[: one.at] if isinstance(event.fact, Said)]
     newest = next(message for message in reversed(asked) if message.role == "user" and not message.name)
-    if not any(newest.text[:3] in message.text and _same_start(newest, message) for message in request.messages):
+    if not any(_same_start(newest, message) for message in request.messages):
         yield "the newest prompt is lost"
     if play.session != "timeline" or play.sources:
         return
@@ -110,7 +110,9 @@ def _prompts(result: Result, view: View, seen: str) -> Iterator[str]:
 
 def _same_start(prompt: Message, shown: Message) -> bool:
     """Is it that prompt, or what a cut left of it?"""
-    return shown.role == "user" and prompt.text.startswith(shown.text[: max(3, shown.text.find("[…"))].rstrip()[:8])
+    typed, left = (next((block.text for block in one.blocks if isinstance(block, Text)), "") for one in (prompt, shown))
+    start = left.partition("[…")[0].rstrip()[:8]
+    return shown.role == "user" and (typed.startswith(start) if start else "[…" in left)
 
 
 def _least(text: str) -> float:
