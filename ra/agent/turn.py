@@ -12,6 +12,7 @@ import msgspec
 from ra.agent.hooked import Hooked
 from ra.agent.journal import Journal
 from ra.agent.thinking import effort, output_limit
+from ra.context.compaction.room import too_small
 from ra.context.engine import Assembly, Engine
 from ra.context.sizes import Sizes
 from ra.core.errors import BadStream, Overflowed
@@ -119,9 +120,15 @@ class Turn:
                 if limit is not None:
                     self.learn(limit)
                 if refit == MAX_REFITS:
-                    raise
+                    raise self._hopeless(error) from error
                 force = "overflow"
         raise AssertionError("unreachable: the last refit returns or raises")
+
+    def _hopeless(self, error: Overflowed) -> Overflowed:
+        """No request, however short, was taken: then it is what stands before the conversation that is too large."""
+        space = self.engine.room(self.engine.measure(exact=True) or 0)
+        why = too_small(self.engine.view, space, self.engine.estimator)
+        return Overflowed(f"{error} {why}", limit=error.limit, sent=error.sent)
 
     def count(self, facts: Sequence[Fact]) -> None:
         """Add what summaries and sub-agents cost: limits and the final bill include it."""

@@ -69,9 +69,9 @@ def obeyed_by_git(root: Path) -> list[str]:
     found = []
     for key, value in re.findall(r"(?im)^\s*(hookspath|path)\s*=\s*\"?([^\"\n]+?)\"?\s*$", text):
         start = folder if key.casefold() == "hookspath" else os.path.join(folder, ".git")  # noqa: PTH118 - as git does
-        full = os.path.realpath(os.path.join(start, os.path.expanduser(value.strip())))  # noqa: PTH111, PTH118 (as git reads it)
+        full = os.path.realpath(os.path.join(start, os.path.expanduser(value.strip())))  # noqa: PTH111, PTH118 - as git
         full = os.path.dirname(full) if os.path.basename(full) == "_" else full  # noqa: PTH119, PTH120 - husky's
-        if full.startswith(folder + os.sep) and not full.startswith(os.path.join(folder, ".git", "")):  # noqa: PTH118 (with its slash)
+        if full.startswith(folder + os.sep) and not full.startswith(os.path.join(folder, ".git", "")):  # noqa: PTH118 - its slash
             found.append(full)
     return found
 

@@ -12,6 +12,7 @@ from ra.context.compaction.priced import Economy, wanted
 from ra.context.compaction.room import Room, room, too_small
 from ra.context.compaction.summarize import Call, Summarizer
 from ra.context.meter import Meter
+from ra.context.refusals import Refusals
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.context.view import View
@@ -23,7 +24,6 @@ from ra.core.model import ModelInfo, Request, Usage
 
 THRESHOLD = "threshold"  # the reasons of compactions that nobody asked for: the request was too large for our rule
 OVERFLOW = "overflow"  # or for the provider
-GUESS = 0.75  # of a request that was refused by a server that named no limit
 
 
 class Assembly(msgspec.Struct, frozen=True):
@@ -78,6 +78,7 @@ class Engine:
         self._economy = economy if settings.strategy == "auto" and settings.enabled else None
         self._cache_key = cache_key
         self._sent: Request | None = None
+        self._refusals = Refusals()
 
     @property
     def configured(self) -> Configured | None:
@@ -85,6 +86,7 @@ class Engine:
 
     def apply(self, event: TimelineEvent) -> None:
         self.meter.apply(event)
+        self.window = self._refusals.apply(event, self.window)
         if self._economy:
             self._economy.observe(event)
 
@@ -102,7 +104,7 @@ class Engine:
         space = self.room(total, refit, eager=reason == force != OVERFLOW)
         sent = self._finish(self.view, total, cut=self.meter.cut)
         shrunk = await self.compactor.shrink(self.view, space, reason, sent=sent, focus=focus)
-        if space.must and shrunk.view.tokens() > space.most:
+        if space.must and shrunk.view.tokens() > space.most and self.window.origin != "guessed":
             raise UserError(too_small(shrunk.view, space, self.estimator))
         if not shrunk.facts:
             return self._hand_over(self.view, total, warnings=shrunk.warnings)
@@ -190,14 +192,10 @@ class Engine:
     def learn(self, limit: int | None, *, sent: int | None = None) -> int | None:
         """After an overflow: what the server said of its window and of the request. The window to remember, if any.
 
-        A refused request is larger than the limit, whatever our count says; without a limit three quarters are tried,
-        or as much as was taken before.
+        A refused request is larger than the limit, whatever our count says.
         """
-        told = self.meter.refuse(sent or limit)
-        taken = 0 if self.meter.cut else self.meter.billed
-        known = self.window.limit
-        if self.window.origin != "configured" or known is None or (limit or 0) < known:
-            self.window = Window(limit or max(int(told * GUESS), taken), "learned")
+        told = self.meter.refuse(sent, self._refusals.at_least(limit))
+        self.window = self._refusals.learn(self.window, limit, told)
         return limit
 
     @property

@@ -55,10 +55,11 @@ class Meter:
             total = billed + math.ceil(since * self._rate(billed, whole - since))
         return max(total, math.ceil(whole * self._refused))
 
-    def refuse(self, told: int | None) -> int:
-        """The request was refused, and its size told, if it was: until it is cut, it counts for at least that."""
+    def refuse(self, sent: int | None, at_least: int = 1) -> int:
+        """The request was refused: until it is cut, it counts for what was sent, or where that was not told for at
+        least so much."""
         plain = self._view.tokens()
-        size = told or self.measure(None) or 1
+        size = sent or max(self.measure(None) or 1, at_least)
         self._refused = min(CREDIBLE_RATE, size / max(1, plain))
         return size
 

@@ -93,10 +93,10 @@ def clipped(message: Message, ref: str, keep: Sequence[int | None], estimator: E
 
 
 def clip(block: Block, ref: str, keep: int, estimator: Estimator) -> Block | None:
-    """Both ends of a block in at most `keep` tokens, and between them the way to read the rest."""
+    """Both ends of a block in at most `keep` tokens, and between them the way to read the rest; None of it for 0."""
     match block:
         case Text() | Image() | Document():
-            return _content(block, ref, keep, estimator)
+            return _content(block, ref, keep, estimator) if keep else None
         case ToolResult():
             content = _contents(block.content, ref, keep, estimator)
             return block if content is block.content else msgspec.structs.replace(block, content=content)
@@ -104,14 +104,16 @@ def clip(block: Block, ref: str, keep: int, estimator: Estimator) -> Block | Non
             return _call(block, ref, keep, estimator)
         case Thinking():
             # Its seal covers every word: half of it would be refused, none of it is not.
-            return block if estimator.text(block.text) <= keep else None
+            return block if size(block, estimator) <= keep else None
 
 
 def size(block: Block, estimator: Estimator) -> int:
     """The tokens of a block that `clip` can take away, without the frame around it."""
     match block:
-        case Text() | Thinking():
+        case Text():
             return estimator.text(block.text)
+        case Thinking():
+            return estimator.thinking(block)
         case ToolResult():
             return sum(size(part, estimator) for part in block.content)
         case ToolCall():

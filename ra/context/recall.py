@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import takewhile
 from typing import assert_never
 
 from ra.core.facts import (
     Checkpointed,
+    Configured,
     Cut,
     Edited,
     EntrySet,
@@ -13,6 +15,7 @@ from ra.core.facts import (
     Noticed,
     Rotated,
     Said,
+    Spent,
     TimelineEvent,
 )
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
@@ -65,10 +68,14 @@ def written(fact: Fact) -> str:
 
 def _events(timeline: Timeline, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
     for start, end in spans:
-        for event in timeline.events(since=max(0, start - 1)):
-            if event.at > end:
-                break
-            yield _event(event)
+        found = _between(timeline, start, end)
+        # Who reads a stretch wants what was said in it: bills and settings are read by their own reference.
+        said = [event for event in found if not isinstance(event.fact, Spent | Configured)]
+        yield from map(_event, said or found)
+
+
+def _between(timeline: Timeline, start: int, end: int) -> list[TimelineEvent]:
+    return list(takewhile(lambda event: event.at <= end, timeline.events(since=max(0, start - 1))))
 
 
 def _event(event: TimelineEvent) -> str:

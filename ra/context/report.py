@@ -10,7 +10,8 @@ from ra.core.messages import Message, Role
 from ra.core.model import Request, Section, Tier, Usage
 from ra.core.value import Value
 
-_RECALLED = re.compile(r'recall\("([#~][^"]+)"\)')
+# As compactions write it, and as cuts of sources and slots do.
+_RECALLED = re.compile(r'recall\("([#~][^"]+)"\)|(?<=[:] )recall (~[0-9a-f]{12}) reads')
 
 
 class Row(Value, frozen=True):
@@ -80,7 +81,7 @@ def _add(known: Row, row: Row, tokens: int, *, cached: int) -> Row:
 
 def _cut(message: Message) -> str:
     """What a marker in the message says of the way back."""
-    references = dict.fromkeys(_RECALLED.findall(text_of(message)))
+    references = dict.fromkeys(called or read for called, read in _RECALLED.findall(text_of(message)))
     if not references or (message.role in ("user", "assistant") and not message.name and "[…" not in text_of(message)):
         return ""
     what = "hidden" if message.name == COMPACTED else "shortened"

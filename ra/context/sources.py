@@ -82,7 +82,7 @@ def check(
 ) -> None:
     """Refuse what cannot be composed, in one sentence with the key, the value and what is legal."""
     if not _is_amount(source_budget):
-        raise error(f"{budget_key} is {source_budget!r}; use a positive, finite number of tokens.")
+        raise error(f"{budget_key} is {_told(source_budget)}; use a positive, finite number of tokens.")
     if not isinstance(sources, Mapping) or not sources:
         raise error(f"{source_key} is {sources!r}; name at least one source.")
     for name, source in sources.items():
@@ -93,7 +93,7 @@ def check(
             raise error(f"{source_key}.{name}: cache is {source.cache!r}; use {', '.join(TIERS)}.")
     for name, source in sources.items():
         if source.max is not None and not _is_amount(source.max):
-            raise error(f"{source_key}.{name}: max is {source.max!r}; use a positive, finite number of tokens.")
+            raise error(f"{source_key}.{name}: max is {_told(source.max)}; use a positive, finite number of tokens.")
     for name, source in sources.items():
         if source.max is None and source.cache != "volatile":
             raise error(f"{source_key}.{name}: max is missing; only a volatile source needs none.")
@@ -123,6 +123,11 @@ def _check_rest(key: str, source: Source, error: type[UserError]) -> None:
 
 def _is_amount(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+
+
+def _told(value: object) -> str:
+    """A number as it was written: settings hold every number of tokens as a float."""
+    return f"{value:.10g}" if isinstance(value, float) else repr(value)
 
 
 def from_settings(

@@ -56,6 +56,10 @@ class Estimator:
         known = self._texts.get(text)
         return known if known is not None else self._texts.put(text, encoder.count(text), weight=min(len(text), LONG))
 
+    def thinking(self, block: Thinking) -> int:
+        """A sealed block without text is billed for what it hides: about a token for four of its characters."""
+        return self.text(block.text) if block.text else len(block.signature) // 4
+
     def message(self, message: Message) -> int:
         known = self._messages.get(message)
         if known is not None:
@@ -130,8 +134,7 @@ class Estimator:
             case Text():
                 return self.text(block.text)
             case Thinking():
-                # A sealed block without text is billed for what it hides: about a token for four of its characters.
-                return self.text(block.text) if block.text else len(block.signature) // 4
+                return self.thinking(block)
             case Image():
                 return IMAGE
             case Document():

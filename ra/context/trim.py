@@ -164,7 +164,10 @@ class ByGroup:
 
 
 class ByText:
-    """Shortens text, oldest first, and keeps every message and role as long as their bare frames fit."""
+    """Shortens text, oldest first, and keeps every message and role as long as their bare frames fit.
+
+    What a user typed comes before the files that came with it, and goes last: it keeps up to half of the room.
+    """
 
     def __init__(self, messages: Sequence[Message], estimator: Estimator, *, where: Where = "both") -> None:
         self._messages = messages
@@ -191,9 +194,12 @@ class ByText:
         sizes = [self._estimator.text(text) for text in texts]
         room = limit - self._estimator.messages(messages) + sum(sizes)
         # A provider refuses empty text, so that a message whose text is gone still holds the mark of the cut.
+        floors = [1] * len(texts)
+        if len(messages) == 1 and messages[0].role == "user" and len(texts) > 1:
+            floors[0] = max(1, min(room // 2, room - len(texts)))
         parts = [
-            Part(size, partial(self._fit_text, text), size, minimum=min(1, size))
-            for text, size in zip(texts, sizes, strict=True)
+            Part(size, partial(self._fit_text, text), size, minimum=min(floor, size))
+            for text, size, floor in zip(texts, sizes, floors, strict=True)
         ]
         limits = allot(parts, room).limits
         short = [shorten(text, most, self._where, self._estimator) for text, most in zip(texts, limits, strict=True)]

@@ -126,12 +126,19 @@ class View:
         newest = next((unit for unit in reversed(self.units) if unit.is_prompt), None)
         return tuple(unit for unit in (first, newest if newest is not first else None) if unit)
 
+    def rules(self) -> tuple[Unit, ...]:
+        """The newest of each name among what entered to stay, such as the instruction files of a subdirectory."""
+        notices = {unit.section.name: unit for unit in self.units if unit.section}
+        return tuple(unit for unit in notices.values() if unit.section and unit.section.tier != "volatile")
+
     def pinned(self) -> tuple[Unit, ...]:
-        """Units that no compaction hides: the prompts, and the newest context of each name that came with the last."""
+        """Units that no compaction hides: the prompts, rules, and the newest context of each name that came with the
+        last prompt."""
         prompts = self.prompts()
         newest = max((unit.place for unit in prompts), default=(0, 0))
         notices = {unit.section.name: unit for unit in self.units if unit.section and unit.place > newest}
-        return (*prompts, *notices.values())
+        units = {unit.place: unit for unit in (*prompts, *self.rules(), *notices.values())}
+        return tuple(units.values())
 
     def open_calls(self) -> tuple[ToolCall, ...]:
         """Calls that have no result, oldest first."""
@@ -297,8 +304,10 @@ class View:
             (*self.hidden, *(unit for unit in covered if unit.kind != "marker")), key=lambda unit: unit.place
         )
         if checkpoint.marker and covered:
-            self._gap = _place_of_marker(covered[0])
-            marker = Item(self._gap, say("user", checkpoint.marker, name=projection.COMPACTED))
+            self._gap = place = _place_of_marker(covered[0])
+            self._clips.pop(place, None)  # it was about the marker that stood here before
+            self._short.pop(place, None)
+            marker = Item(place, say("user", checkpoint.marker, name=projection.COMPACTED))
             kept.insert(self.units.index(covered[0]), Unit("marker", marker))
         self._keep(kept)
 

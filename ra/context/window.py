@@ -15,10 +15,11 @@ LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 
 
 class Window(Value, frozen=True):
-    """`limit` is None while nobody knows it: then nothing is compacted until an error teaches it."""
+    """`limit` is None while nobody knows it: then nothing is compacted until an error teaches it, or what it left open
+    is guessed."""
 
     limit: int | None
-    origin: Literal["configured", "learned", "catalog", "unknown"]
+    origin: Literal["configured", "learned", "catalog", "guessed", "unknown"]
 
 
 def resolve(configured: int | None, learned: int | None, catalog: int | None) -> Window:

@@ -35,23 +35,25 @@ def world(
     timeout_s: float = 60,
     options: Options | None = None,
     home: str = "data",
+    made: type[World] = World,
     **settings: Any,
 ) -> World:
-    """`settings` are dotted keys of the configuration below `agent`, dots written as two underscores."""
+    """`settings` are dotted keys of the configuration, below `agent` unless they begin with `session`; dots are written
+    as two underscores."""
     (folder / "project" / ".git").mkdir(parents=True, exist_ok=True)
     provider = {"baseUrl": server.url, "apiKey": "k", "timeout": timeout_s}
     flags: Mapping[str, Any] = {
         "agent.provider": dialect,
         "agent.model": MODELS[dialect],
         f"app.providers.{dialect}": provider,
-    } | {f"agent.{key.replace('__', '.')}": value for key, value in settings.items()}
+    } | {("" if key.startswith("session__") else "agent.") + key.replace("__", "."): settings[key] for key in settings}
     env = {"HOME": str(folder / "home"), "RA_HOME": str(folder / home), "PATH": "/usr/bin:/bin"}
     resolved = resolve(
         cwd=(folder / "project").resolve(), env=env, flags={key: (value, "test") for key, value in flags.items()}
     )
-    made = World(resolved, options or Options(write=True), env=env, warn=lambda _: None)
-    made.retries = retries
-    return made
+    app = made(resolved, options or Options(write=True), env=env, warn=lambda _: None)
+    app.retries = retries
+    return app
 
 
 async def events_of(session: Session, prompt: str) -> list[Event]:

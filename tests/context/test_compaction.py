@@ -146,3 +146,27 @@ def test_the_context_of_the_current_prompt_stays_with_it():
     *_, last = run(one, log, 60)
     assert "branch: new" in text_of(last)
     assert "branch: old" not in text_of(last)
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest"])
+def test_rules_of_a_subdirectory_stay_where_they_entered(strategy):
+    """Moved into the system part they would break the cached prefix of everything."""
+    one = engine(4000, strategy=strategy)
+    log = started(one)
+    list(run(one, log, 4))
+    log.record(Noticed(Section("lib/AGENTS.md", "stable", "Use tabs.")))
+    requests = list(run(one, log, 60))
+    assert len(log.facts(Checkpointed)) > 2
+    assert {request.sections for request in requests} == {requests[0].sections}
+    assert all(any(message.text == "Use tabs." for message in request.messages) for request in requests)
+
+
+def test_rules_that_were_replaced_are_hidden():
+    one = engine(4000, strategy="digest")
+    log = started(one)
+    log.record(Noticed(Section("lib/AGENTS.md", "stable", "Use tabs.")))
+    list(run(one, log, 4))
+    log.record(Noticed(Section("lib/AGENTS.md", "stable", "Use blanks.")))
+    *_, last = run(one, log, 60)
+    assert "Use blanks." in text_of(last)
+    assert "Use tabs." not in text_of(last)

@@ -3,9 +3,9 @@ import time
 
 import pytest
 
-from ra.context.compaction.guard import Guard
+from ra.context.compaction.guard import Guard, put_back
 from ra.core.errors import ConfigError
-from ra.core.facts import Checkpointed
+from ra.core.facts import Checkpointed, Clip
 from tests.context.sessions import assemble, engine, run, started, step, text_of
 
 
@@ -71,3 +71,23 @@ def test_a_pattern_that_is_none_is_refused():
 def test_without_patterns_nothing_is_searched():
     one = engine()
     assert asyncio.run(Guard([]).lost(one.view, one.view)) == ([], [])
+
+
+def test_words_are_put_into_the_gap_that_is_there_in_the_end():
+    """A compaction in several steps replaces the marker of its first gap, or shortens it."""
+    first = Checkpointed("digest", "", hidden=((3, 4),), marker="[one]")
+    last = Checkpointed("truncate", "", hidden=((3, 6),), marker="[two]")
+    clip = Checkpointed("ladder", "", clips=(Clip(3, -1, 12),))
+    assert put_back([first, last], ["X-1"], "")[1].marker == "[two]\nKept word for word:\nX-1"
+    assert put_back([first, clip], ["X-1"], "old")[1].summary == "old\n\nKept word for word:\nX-1"
+
+
+def test_what_is_put_back_never_makes_the_request_too_large():
+    one = engine(1200, strategy="digest", must_keep=[r"id-\d+"])
+    log = started(one)
+    for number in range(1, 30):
+        log.say(*step(number, " ".join(f"id-{number * 40 + n}" for n in range(40)) + words(200)))
+        assembly = assemble(one)
+        log.record(*assembly.facts)
+        assert assembly.tokens is not None
+        assert assembly.tokens <= 1080

@@ -2,7 +2,7 @@ from decimal import Decimal
 
 from ra.context.compaction.plan import Preview, preview
 from ra.core.model import Usage
-from tests.context.sessions import assemble, engine, started, step
+from tests.context.sessions import assemble, engine, started, step, summaries
 
 
 def price(model: str, usage: Usage) -> Decimal:
@@ -58,3 +58,14 @@ def test_a_preview_of_a_summary_asks_no_model():
     shown = preview(session(strategy="summarize", summarize=never))
     assert shown.strategy == "summarize"
     assert shown.after < shown.before
+
+
+def test_a_preview_of_a_summary_shows_the_gap_that_it_leaves_and_prices_what_it_rewrites():
+    call, _ = summaries("<summary>Done.</summary>")
+    one = session(strategy="summarize", summarize=call)
+    shown = preview(one, price=price)
+    fact = assemble(one, force="asked for").facts[-1]
+    assert (shown.text, shown.hidden) == (fact.marker, f"#{fact.hidden[0][0]}-{fact.hidden[0][1] + 1}")
+    assert fact.after <= shown.after
+    fixed = one.estimator.scaled(one.view.fixed_tokens())
+    assert Decimal(shown.rewrite) >= price("", Usage(cache_read=fixed, cache_write=shown.after - fixed))

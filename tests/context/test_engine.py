@@ -254,6 +254,40 @@ def test_a_server_that_names_no_limit_is_sent_less_each_time():
     assert all(after < before * 0.75 for before, after in pairwise(sizes))
 
 
+def test_a_server_that_names_no_limit_is_never_sent_less_than_it_took_before():
+    one = engine(None)
+    log = started(one)
+    log.say(*step(1, prose_of(1, 900)), say("assistant", "Seen."))
+    log.record(Spent("script-1", Usage(input=2000)))
+    log.say(say("user", words(40_000)))
+    for _ in range(3):
+        one.learn(None)
+        log.record(*assemble(one, force="overflow").facts)
+    assert one.window == Window(2400, "guessed")
+
+
+def test_a_guess_grows_with_what_the_server_takes():
+    one = engine(None)
+    log = started(one, words(4000))
+    one.learn(None)
+    assert one.window.origin == "guessed"
+    log.record(Spent("script-1", Usage(input=9000)))
+    assert one.window == Window(9000, "guessed")
+
+
+@pytest.mark.parametrize("rate", [0.8, 2.5, 6.0])
+def test_a_server_that_names_its_limit_but_not_what_was_sent_is_fitted_in_three_steps(rate):
+    one = engine(None)
+    log = started(one)
+    for number in range(40):
+        log.say(*step(number, prose_of(number, 300)))
+    for _ in range(3):
+        if COUNT.request(sent_by(one, log, force="overflow")) * rate <= 4000:
+            break
+        one.learn(4000)
+    assert COUNT.request(sent_by(one, log, force="overflow")) * rate <= 4000
+
+
 def test_a_limit_that_only_the_room_for_the_answer_exceeds_lowers_that_room():
     one = engine(None)
     log = started(one, configured=Configured("p", "script-1", "timeline", (SYSTEM,), TOOLS, max_output=8000))
@@ -345,6 +379,23 @@ def test_tools_that_leave_no_room_are_refused_with_a_sentence_that_says_so():
     started(one, configured=Configured("p", "script-1", "timeline", (SYSTEM,), tools, max_output=1000))
     with pytest.raises(UserError, match=r"tool definitions \(3\d\d\d\) leave too little room .* 1800 tokens"):
         assemble(one)
+
+
+def test_the_sentence_names_what_fills_the_window_largest_first():
+    one = engine(2000)
+    rules = Section("AGENTS.md", "stable", words(2500))
+    started(one, configured=Configured("p", "script-1", "timeline", (SYSTEM, rules), TOOLS, max_output=1000))
+    with pytest.raises(UserError, match=r"tokens: AGENTS.md 2\d\d\d, system \d\d\) .*agent.context.patterns"):
+        assemble(one)
+
+
+def test_a_compaction_that_would_make_the_request_larger_does_not_happen():
+    one = engine(2000)
+    log = started(one)
+    log.say(*step(1, "ok"), *step(2, words(4000)))
+    facts = assemble(one).facts
+    assert facts
+    assert all(fact.after < fact.before for fact in facts)
 
 
 def test_chinese_and_minified_code_fit_too():

@@ -6,6 +6,7 @@ from ra.context.compaction.zones import split
 from ra.context.projection import level
 from ra.context.tokens import Estimator
 from ra.context.view import View
+from ra.core.facts import Checkpointed
 from ra.core.messages import Image, Message, Text, Thinking, ToolCall, say
 from tests.context.sessions import CONFIGURED, Log, answers, asks, paired, step
 
@@ -69,6 +70,45 @@ def test_long_arguments_pictures_and_thinking_do_not_stand_in_the_way():
     after, _ = lowered(view, 700)
     assert after.tokens() <= 700
     assert paired(after.messages)
+
+
+def test_the_first_prompt_stays_word_for_word_while_anything_else_can_give_way():
+    view = view_of(say("user", words(300, "first")), *step(1, words(900)), say("user", words(300, "newest")))
+    after, _ = lowered(view, 650)
+    assert after.messages[0] == view.messages[0]
+    assert 'recall("#5") reads the rest' in after.messages[-1].text
+    assert after.tokens() <= 650
+
+
+def test_a_prompt_with_more_files_than_references_fit_keeps_the_first_and_the_last():
+    files = tuple(Text(words(50, f"file{n}")) for n in range(60))
+    view = view_of(Message("user", (Text("Compare these:"), *files)))
+    after, _ = lowered(view, 400)
+    assert after.tokens() <= 400
+    assert [block.text[:12] for block in after.messages[0].blocks] == ["Compare thes", "file59 file5"]
+
+
+def test_a_summary_of_a_larger_window_is_shortened():
+    view = view_of(say("user", "Go"), *step(1, "ok"))
+    view = view.after(Checkpointed("summarize", "", summary=words(5000)))
+    after, _ = lowered(view, 900)
+    assert after.messages[0].text.startswith("Go")
+    assert after.tokens() <= 900
+
+
+def test_sealed_thinking_without_text_does_not_stand_in_the_way():
+    call = ToolCall("c", "Read", {"path": "a.txt"})
+    view = view_of(say("user", "Go"), Message("assistant", (Thinking("", "s" * 9000), call)), answers(call, "ok"))
+    after, rungs = lowered(view, 600)
+    assert rungs == ["#3"]
+    assert after.messages[1].blocks == (call,)
+
+
+def test_a_rung_that_saves_nothing_leaves_no_fact():
+    view = view_of(say("user", words(400)), say("user", "And now?"))
+    facts = descend(view, split(view, 0), 100, 100, COUNT)
+    sizes = [view.tokens(), *(view.after(*facts[: number + 1]).tokens() for number in range(len(facts)))]
+    assert sizes == sorted(set(sizes), reverse=True)
 
 
 def test_a_rung_that_is_taken_goes_down_to_the_goal():

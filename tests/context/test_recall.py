@@ -2,11 +2,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ra.context.recall import recall
-from ra.core.facts import Checkpointed, EntrySet, Noticed
+from ra.core.facts import Checkpointed, EntrySet, Noticed, Spent
 from ra.core.messages import Image, Message, Text, ToolCall, ToolResult, say
-from ra.core.model import Section
+from ra.core.model import Section, Usage
 from ra.core.value import Value
-from tests.context.sessions import Log, Recorded, answers, asks
+from tests.context.sessions import CONFIGURED, Log, Recorded, answers, asks
 
 
 class Hit(Value, frozen=True):
@@ -52,6 +52,16 @@ def test_other_facts_can_be_read_too():
     assert recall("#2", timeline) == "#2 entry zone:\nUTC+8"
     assert recall("#3", timeline) == "#3 compaction:\nsum\n[gap]"
     assert recall("#4", timeline) == "#4 tool:\n[error of Shot]\nsee\n[image/png, 3 bytes]"
+
+
+def test_a_range_leaves_out_bills_and_settings_which_have_their_own_references():
+    log = log_of(say("user", "m1"))
+    log.record(Spent("m", Usage(input=5)), CONFIGURED)
+    log.say(say("user", "m4"))
+    timeline = Recorded(log)
+    assert recall("#1-4", timeline) == "#1 user:\nm1\n\n#4 user:\nm4"
+    assert recall("#2", timeline).startswith('#2 {"type":"spent"')
+    assert '"type":"configured"' in recall("#2-3", timeline)
 
 
 def test_text_that_was_kept_by_its_hash():

@@ -3,10 +3,12 @@ from decimal import Decimal
 from hypothesis import given, settings
 
 from ra.context.report import Report, Row, report
+from ra.context.slots import Slots
 from ra.context.tokens import Estimator
 from ra.core.facts import EntrySet, Noticed
 from ra.core.messages import say
 from ra.core.model import Section, Usage
+from ra.core.text import reference
 from tests.context.sessions import CONFIGURED, SYSTEM, TOOLS, engine, play, replayed, run, scripts, started, step
 
 COUNT = Estimator()
@@ -68,6 +70,17 @@ def test_a_report_says_what_was_cut_and_how_to_recall_it():
     assert found["compacted"].startswith("hidden: recall #")
     assert found["tool:Read"] == f"shortened: recall #{len(log.written)}"
     assert found["system"] == ""
+
+
+def test_a_report_names_what_sources_and_slots_cut_from_messages():
+    one = engine(8000)
+    log = started(one)
+    slots = Slots(400, COUNT)
+    slots.add("notes", "word " * 900, trim_behavior="char")
+    rendered = slots.render()
+    log.say(*rendered.messages)
+    found = {row.name: row.cut for row in report(one.request(), estimator=COUNT, window=8000).rows}
+    assert found["notes"] == f"shortened: recall {reference('word ' * 900)}"
 
 
 def test_a_section_keeps_its_maximum_and_its_cut():

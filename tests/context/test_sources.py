@@ -400,7 +400,7 @@ def test_no_sources_are_no_composition() -> None:
         ),
         (
             settings_of(-5, a={"text": "a"}),
-            "agent.context.sourceBudget is -5.0; use a positive, finite number of tokens.",
+            "agent.context.sourceBudget is -5; use a positive, finite number of tokens.",
         ),
         (settings_of(5), "agent.context.sources is {}; name at least one source."),
         (

@@ -185,3 +185,14 @@ def test_tags_that_the_model_did_not_close_end_where_the_next_begins():
 
 def test_merged_lists_keep_the_newest_of_what_is_the_same():
     assert merged(["a.py", "./b.py", "Test it."], ["b.py", "test it"]) == ("a.py", "b.py", "test it")
+
+
+def test_a_zone_that_holds_nothing_but_an_old_gap_is_not_summed_up_again():
+    call, asked = summaries("<summary>Done.</summary>")
+    one = engine(2000, strategy="summarize", summarize=call)
+    log = started(one)
+    log.say(*step(1, "ok"))
+    log.record(Checkpointed("truncate", "", hidden=((3, 4),), marker="gap " * 600))
+    log.say(*step(99, "word " * 900))
+    assert Estimator().request(assemble(one).request) <= 1800
+    assert asked == []

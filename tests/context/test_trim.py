@@ -101,6 +101,12 @@ def test_texts_are_shortened_oldest_first_and_every_message_stays() -> None:
     assert left.messages[0] != messages[0]
 
 
+def test_what_the_user_typed_outlives_the_files_that_came_with_it() -> None:
+    files = tuple(Text(f"file {n} " * 400) for n in range(5))
+    left = ByText([Message("user", (Text("Compare these files, and say which one is the best."), *files))], estimator)
+    assert left.take(300).messages[0].blocks[0] == Text("Compare these files, and say which one is the best.")
+
+
 def test_calls_thoughts_and_pictures_are_never_shortened() -> None:
     call = ToolCall("1", "Write", {"content": words(40)})
     message = Message("assistant", (Thinking(words(40), "seal"), Text(words(200)), call, Image("image/png", b"x")))

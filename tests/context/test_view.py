@@ -101,6 +101,15 @@ def test_a_summary_is_not_doubled_when_a_hook_assigns_what_it_saw():
     assert "It was done." not in view.messages[0].text
 
 
+def test_the_marker_of_a_later_gap_is_not_shortened_as_the_one_before_was():
+    view, log = view_of(say("user", "Hi"), say("assistant", "A."), say("assistant", "B."), say("assistant", "C."))
+    log.record(Checkpointed("digest", "", hidden=((3, 3),), marker="first " * 90))
+    log.record(Checkpointed("ladder", "", clips=(Clip(3, -1, 12),)))
+    assert len(view.messages[1].text) < 60
+    log.record(Checkpointed("digest", "", hidden=((3, 4),), marker="second " * 90))
+    assert view.messages[1].text == "second " * 90
+
+
 # --- notices and entries ---
 
 

@@ -60,6 +60,8 @@ class Compactor:
         zones = split(view, room.recent)
         facts, warnings = await self._compact(view, zones, room, sent=sent, focus=focus)
         slim = view.after(*facts)
+        if slim.tokens() >= view.tokens():  # what stands in for it is no smaller
+            slim, facts = view, [fact for fact in facts if isinstance(fact, Spent)]
         if room.must and slim.tokens() > room.most:
             facts += ladder.descend(slim, zones, room.goal, room.most, self._estimator)
             slim = view.after(*facts)
@@ -86,7 +88,7 @@ class Compactor:
             return ([fact] if fact else []), []
         # A summary is paid for: it has to be worth it before it is asked for.
         saved = sum(map(view.unit_tokens, zones.compactable)) - room.summary
-        if room.summary <= 0 or saved < view.tokens() * (1 - SHRINK):
+        if zones.spent or room.summary <= 0 or saved < view.tokens() * (1 - SHRINK):
             fact = truncate(view, zones, room.goal) if room.must else None
             return ([fact] if fact else []), []
         facts, warning = await self._summarizer.compact(
@@ -105,10 +107,14 @@ class Compactor:
             if left < 0:
                 break
             kept.insert(0, words)
+        mended = put_back(facts, kept, view.summary) if kept else list(facts)
+        while kept and view.after(*mended).tokens() > room.most:  # the frame around them counts as well
+            kept.pop(0)
+            mended = put_back(facts, kept, view.summary) if kept else list(facts)
         warnings = (
             [f"mustKeep: {len(lost) - len(kept)} matches do not fit into the window."] if len(kept) < len(lost) else []
         )
-        return (put_back(facts, kept, view.summary) if kept else list(facts)), warnings
+        return mended, warnings
 
 
 def _accounted(view: View, facts: Sequence[Fact], reason: str, room: Room) -> tuple[Fact, ...]:

@@ -101,12 +101,18 @@ def _visible(view: View) -> Iterable[str]:
 
 
 def put_back(facts: Sequence[Fact], lost: Sequence[str], summary: str) -> list[Fact]:
-    """The facts of a compaction with the lost words in the marker of its gap; without a gap, under the first prompt."""
+    """The facts of a compaction with the lost words in the marker of its gap; without a gap, under the first prompt.
+
+    Of several gaps the last takes the place of those before, and a marker that is shortened afterwards holds nothing.
+    """
     mended = list(facts)
     words = "\n".join((_KEPT, *lost))
     checkpoints = [(index, fact) for index, fact in enumerate(facts) if isinstance(fact, Checkpointed)]
-    index, fact = next((one for one in checkpoints if one[1].marker), checkpoints[-1])
-    if fact.marker:
+    marked = next((number for number, (_, fact) in reversed(list(enumerate(checkpoints))) if fact.marker), None)
+    later = checkpoints[marked + 1 :] if marked is not None else []
+    stands = marked is not None and not any(clip.block < 0 for _, fact in later for clip in fact.clips)
+    index, fact = checkpoints[marked] if marked is not None and stands else checkpoints[-1]
+    if stands:
         mended[index] = msgspec.structs.replace(fact, marker=f"{fact.marker}\n{words}")
     else:
         mended[index] = msgspec.structs.replace(fact, summary=f"{fact.summary or summary}\n\n{words}".strip())

@@ -5,8 +5,11 @@ from decimal import Decimal
 
 from ra.context.cacheplan import first_difference
 from ra.context.compaction.compactor import SHRINK
-from ra.context.compaction.zones import gap, split
+from ra.context.compaction.truncate import marker
+from ra.context.compaction.zones import Zones, gap, split
 from ra.context.engine import Engine
+from ra.context.view import View
+from ra.core.facts import Checkpointed
 from ra.core.functions import Price
 from ra.core.model import Usage
 from ra.core.value import Value
@@ -38,7 +41,7 @@ def preview(engine: Engine, *, price: Price = lambda model, usage: None) -> Prev
     before = engine.measure(exact=True) or 0
     room = engine.room(before, eager=True)
     zones = split(view, room.recent)
-    fact = engine.compactor.hide(view, zones, room)
+    fact = _summed_up(view, zones) if strategy == "summarize" else engine.compactor.hide(view, zones, room)
     if fact is None:
         return Preview(strategy, before, before)
     slim = view.after(fact)
@@ -64,6 +67,14 @@ def preview(engine: Engine, *, price: Price = lambda model, usage: None) -> Prev
         rewrite=_dollars(rewrite),
         break_even=_break_even(carried, lighter, rewrite),
     )
+
+
+def _summed_up(view: View, zones: Zones) -> Checkpointed | None:
+    """What a summary leaves in the gap; itself it stands under the first prompt, from where on all is written anew."""
+    if zones.spent:
+        return None
+    hole = gap(view, zones.compactable)
+    return Checkpointed("summarize", "", hidden=hole.hidden, clips=hole.clips, marker=marker(view, hole), summary="…")
 
 
 def _break_even(carried: Decimal | None, lighter: Decimal | None, rewrite: Decimal | None) -> int | None:

@@ -13,6 +13,7 @@ from ra.context.window import input_budget, target
 STEPS = 8  # an economical cut leaves at least so many groups: what the model works on right now,
 LARGEST_STEPS = 4  # unless they are larger than so many times what it would leave
 MERGED = 0.70  # of the room for indexes, when several become one: the next ones find some
+NAMED = 4  # parts that an error names
 SUMMARY = 0.10  # of the window, for all that stands under the first prompt
 
 
@@ -90,12 +91,14 @@ def room(
 
 
 def too_small(view: View, space: Room, estimator: Estimator) -> str:
-    """The sentence for a request that cannot be made to fit."""
-    sections = math.ceil(sum(map(estimator.section, view.sections)) * space.rate)
+    """The sentence for a request that cannot be made to fit: what fills it, largest first, and what to do about it."""
+    sizes = sorted(((math.ceil(estimator.section(one) * space.rate), one.name) for one in view.sections), reverse=True)
     tools = math.ceil(estimator.tools(view.request().tools) * space.rate)
+    named = ", ".join(f"{name} {size}" for size, name in sizes[:NAMED])
+    total = sum(size for size, _ in sizes)
     return (
-        f"The system part ({sections} tokens) and the tool definitions ({tools}) leave too little room for the "
+        f"The system part ({total} tokens: {named}) and the tool definitions ({tools}) leave too little room for the "
         f"conversation: a request may have {math.floor(space.most * space.rate)} tokens. Use fewer tools (--no-tools, "
-        "agent.tools), a shorter system prompt or fewer entries, or a model with a larger window "
-        "(agent.compaction.contextWindow)."
+        "agent.tools), a shorter system prompt, fewer instruction files (agent.context.patterns), fewer entries "
+        "(ra entry rm ID), or a model with a larger window (agent.compaction.contextWindow)."
     )

@@ -13,7 +13,7 @@ def hide(view: View, zones: Zones, room: Room) -> Checkpointed | None:
     return truncate(view, zones, room.goal)
 
 
-def truncate(view: View, zones: Zones, goal: int) -> Checkpointed | None:
+def truncate(view: View, zones: Zones, goal: int, *, terse: bool = False) -> Checkpointed | None:
     """Hide as little of the compactable zone as brings the request down to `goal` tokens; None when there is none."""
     excess = view.tokens() + MARKER - goal
     chosen: list[Unit] = []
@@ -25,7 +25,8 @@ def truncate(view: View, zones: Zones, goal: int) -> Checkpointed | None:
     if all(unit.kind == "marker" for unit in chosen):
         return None
     hole = gap(view, chosen[::-1])
-    return Checkpointed("truncate", "", hidden=hole.hidden, clips=hole.clips, marker=marker(view, hole))
+    words = f'[recall("{hole.ref}") reads what is hidden here]' if terse else marker(view, hole)
+    return Checkpointed("truncate", "", hidden=hole.hidden, clips=hole.clips, marker=words)
 
 
 def marker(view: View, hole: Gap) -> str:

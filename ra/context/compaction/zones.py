@@ -20,6 +20,11 @@ class Zones(msgspec.Struct, frozen=True):
     compactable: tuple[Unit, ...]
     recent: tuple[Unit, ...]
 
+    @property
+    def spent(self) -> bool:
+        """Is there nothing to hide but what marks earlier gaps?"""
+        return all(unit.kind == "marker" for unit in self.compactable)
+
 
 def split(view: View, recent_room: int) -> Zones:
     """Recent are the newest whole groups that fit into `recent_room` tokens, and at least the last one."""
@@ -30,18 +35,18 @@ def split(view: View, recent_room: int) -> Zones:
         if left < 0 and any(unit.kind == "said" for unit in units[start:]):
             break
         start -= 1
-    return Zones(_hideable(view, units[:start]), tuple(units[start:]))
+    return Zones(_hideable(units[:start], view.pinned()), tuple(units[start:]))
 
 
 def everything(view: View) -> Zones:
-    """The last resort: nothing is recent."""
-    return Zones(_hideable(view, view.units), ())
+    """The last resort: nothing is recent, and the prompts and rules stand alone."""
+    return Zones(_hideable(view.units, (*view.prompts(), *view.rules())), ())
 
 
-def _hideable(view: View, units: Iterable[Unit]) -> tuple[Unit, ...]:
-    pinned = {unit.place for unit in view.pinned()}
+def _hideable(units: Iterable[Unit], pinned: Iterable[Unit]) -> tuple[Unit, ...]:
+    places = {unit.place for unit in pinned}
     kinds = ("said", "notice", "marker")
-    return tuple(unit for unit in units if unit.kind in kinds and unit.place not in pinned and not unit.open)
+    return tuple(unit for unit in units if unit.kind in kinds and unit.place not in places and not unit.open)
 
 
 class Gap(msgspec.Struct, frozen=True):
