@@ -222,7 +222,7 @@ class Shop:
         return seen.decode().replace("\r\n", "\n")
 
 
-NUMBER = re.compile(r"\d[\d,.]*\d|\d")
+NUMBER = re.compile(r"\d(?:[\d,]*\d)?(?:\.\d+)?")
 
 
 def matches(expected: str, printed: str) -> bool:

@@ -11,7 +11,7 @@ from tests.cli.startup import HELD, imported_before_first_request, ours_and_fore
 FORBIDDEN = {
     *("typer", "click", "rich", "pydantic", "httpx", "httpx2", "httpcore", "anyio", "anthropic", "openai", "google"),
     *("tiktoken", "regex", "genai_prices", "prompt_toolkit", "mcp", "starlette", "uvicorn", "tree_sitter", "yaml"),
-    *("ruamel", "pathspec", "pypdf", "markdownify", "bs4", "xllamacpp", "platformdirs"),
+    *("ruamel", "pathspec", "pypdf", "markdownify", "bs4", "xllamacpp", "platformdirs", "PIL"),
 }
 
 

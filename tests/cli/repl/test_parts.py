@@ -55,7 +55,7 @@ def test_markdown_shows_the_same_however_the_stream_is_cut(parts: list[str], cut
 @settings(max_examples=50, deadline=None)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_categories=["C", "Z"]), max_size=20), max_size=20))
 def test_code_is_shown_as_it_is_written_without_frame_or_padding(lines: list[str]) -> None:
-    lines = [line for line in lines if "```" not in line]
+    lines = [visible(line) for line in lines if "```" not in line]
     text = ESCAPE.sub("", rendered("```python\n" + "\n".join([*lines, "```", ""]), []))
     assert text == "".join(line + "\n" for line in lines)
 
