@@ -17,7 +17,7 @@ EXPLAINED: dict[str, str] = {
     "agent.provider": "null: the first whose key is set, else local",
     "agent.model": "null: the provider's default",
     "agent.systemPrompt": "null: ours, short",
-    "agent.thinking": "off, low, medium, high, adaptive (high for ten iterations, then low)",
+    "agent.thinking": "off (not asked for; some models think anyway), low, medium, high, adaptive (high, then low)",
     "agent.thinkingBudgetCap": "at most so many tokens of thinking per call",
     "agent.transport": "http: our own bytes; sdk: the vendor's client (Bedrock, Vertex, Azure); auto chooses",
     "agent.maxIterations": "model calls of a run; 0: no limit, here and in the next three",
