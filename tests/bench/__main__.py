@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import context, http_api, repl, tools
+from tests.bench import context, http_api, repl, replay, tools
 from tests.bench.server import InstantModel
 
 RA = str(Path(sys.executable).parent / "ra")
@@ -71,6 +71,7 @@ def main() -> None:
     http_api.main()
     repl.main()
     tools.main()
+    replay.main()
 
 
 def first_request(home: Path) -> float:
