@@ -1,4 +1,4 @@
-"""How long does a replay through all strategies take? Of the transcript in RA_TRACE, or of a session that is made up."""
+"""How long does a replay through all strategies take? Of the transcript in RA_TRACE, or of a made-up session."""
 
 import json
 import os
@@ -29,8 +29,8 @@ def main() -> None:
     trace = max(json.loads(done.stdout)["traces"], key=lambda one: one["calls"])
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
     print(
-        f"replay, {len(trace['rows'])} strategies      {took:7.1f} s    {took / counted:4.1f} × counting its text once, "
-        f"{trace['calls']} calls, at most {peak:.0f} MB   (aim ≤ 20 s, 500 MB)"
+        f"replay, {len(trace['rows'])} strategies      {took:7.1f} s    {took / counted:4.1f} × counting its text "
+        f"once, {trace['calls']} calls, at most {peak:.0f} MB   (aim ≤ 20 s, 500 MB)"
     )
 
 
