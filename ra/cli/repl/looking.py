@@ -4,10 +4,12 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ra.app import App
 from ra.cli.output import brief, describe
 from ra.cli.paper import Paper
 from ra.cli.repl.changes import change
@@ -16,6 +18,7 @@ from ra.cli.safe import one_line, visible
 from ra.cli.table import money
 from ra.config.show import shown
 from ra.context import entries as live_entries
+from ra.context.engine import Engine
 from ra.context.recall import recall as read_back
 from ra.context.report import Report, report
 from ra.core.errors import UsageError
@@ -92,23 +95,39 @@ def reading(repl: "Repl") -> Reading:
 
 async def _told(repl: "Repl") -> tuple[Report, dict[str, str]]:
     """The next request by source, and what each source has cost so far."""
-    if repl.session.engine.configured is None:
+    configured = repl.session.engine.configured
+    if configured is None:
         return await _first(repl), {}
-    known = reading(repl)
+    stands_on = (configured.provider, configured.model, configured.strategy)
+    same = stands_on == (repl.app.provider_name, repl.app.model, repl.app.strategy)
+    known = reading(repl) if same else await _changed(repl)
     told = await asyncio.to_thread(lambda: known.report(known.next_request().request))
     spends = ledger.fold([(repl.session.id, known.events)], by="source", rows=repl.app.prices.row)
     return told, {spend.key: money(spend.dollars) for spend in spends if not spend.unpriced}
 
 
 async def _first(repl: "Repl") -> Report:
-    """What the first request will hold, before anything was said: composed in memory, thrown away."""
+    """What the first request will hold, before anything was said."""
+    engine = await _composed(repl, MemoryTimeline())
+    return report(engine.request(), estimator=engine.estimator, window=engine.window.limit, price=repl.app.price)
+
+
+async def _changed(repl: "Repl") -> Reading:
+    """This session as the next request will find it, after /model or /strategy."""
+    timeline = repl.session.journal.timeline
+    copy = MemoryTimeline(timeline.session, events=timeline.events(), texts=timeline.kept)
+    await _composed(repl, copy)
+    return Reading(repl.app.resolved, timeline=copy)
+
+
+async def _composed(repl: "Repl", timeline: MemoryTimeline) -> Engine:
+    """What the next run would stand on, recorded in memory and thrown away. As in a dry run, no model is asked."""
     app = repl.app
-    trial = app.session(MemoryTimeline())
+    options = msgspec.structs.replace(app.options, dry_run=True)
+    trial = App(app.resolved, options, env=app.env, warn=app.warn).session(timeline)
     try:
         trial.journal.record(*await trial.loop.compose(say("user", "")))
-        return report(
-            trial.engine.request(), estimator=trial.engine.estimator, window=trial.engine.window.limit, price=app.price
-        )
+        return trial.engine
     finally:
         await trial.close()
 

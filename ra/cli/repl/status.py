@@ -36,7 +36,9 @@ class Status:
         self._begin()
         for event in events:
             if isinstance(event.fact, Spent):
-                self.pay(event.fact.usage, event.fact.dollars, at=event.time, main=event.fact.purpose == "turn")
+                # Another model has a cache of its own: for this one nothing was paid yet.
+                at = event.time if event.fact.model == self.model else 0.0
+                self.pay(event.fact.usage, event.fact.dollars, at=at, main=event.fact.purpose == "turn")
         self.begin_turn()
 
     def begin_turn(self) -> None:
@@ -95,7 +97,7 @@ class Status:
         return [*bars, ("class:dim", share)]
 
     def _temperature(self) -> Fragments:
-        if not self.paid_at or self.rules.kind == "none":
+        if not self.calls or self.rules.kind == "none":
             return []
         left = int(self.warm_s)
         return [("class:cached", f"warm {left // 60}:{left % 60:02}")] if left else [("class:cold", "cold")]
@@ -110,4 +112,4 @@ def _width(parts: list[tuple[int, Fragments]]) -> int:
 
 
 def _short(tokens: int) -> str:
-    return f"{tokens / 1e6:g}M" if tokens >= 1_000_000 else f"{tokens / 1000:g}k" if tokens >= 1000 else str(tokens)
+    return f"{tokens / 1e6:.3g}M" if tokens >= 999_500 else f"{tokens / 1000:.3g}k" if tokens >= 1000 else str(tokens)
