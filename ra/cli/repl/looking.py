@@ -15,7 +15,7 @@ from ra.cli.paper import Paper
 from ra.cli.repl.changes import change
 from ra.cli.repl.picture import picture
 from ra.cli.safe import one_line, visible
-from ra.cli.table import money
+from ra.cli.table import money, unpriced
 from ra.config.show import shown
 from ra.context import entries as live_entries
 from ra.context.engine import Engine
@@ -196,12 +196,17 @@ async def cost(repl: "Repl", argument: str) -> None:
         return
     whole = ledger.total(ledger.fold([(repl.session.id, events)], by="model", rows=repl.app.prices.row))
     rows = [
-        [spend.key or "–", f"{spend.usage.total_input:,}", f"{spend.usage.output:,}", money(spend.dollars)]
+        [
+            spend.key or "–",
+            f"{spend.usage.total_input:,}",
+            f"{spend.usage.output:,}",
+            money(spend.dollars if spend.unpriced < spend.calls else None),
+        ]
         for spend in [*spends, whole]
     ]
     repl.show(columns(repl.paper, [by, "input", "output", "cost"], rows, right=(1, 2, 3)))
     if whole.unpriced:
-        repl.say(f"{whole.unpriced} of {whole.calls} calls have no known price.", "yellow")
+        repl.say(unpriced(whole), "yellow")
 
 
 async def config(repl: "Repl", argument: str) -> None:

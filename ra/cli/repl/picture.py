@@ -61,7 +61,8 @@ def _table(told: Report, spent: Mapping[str, str], paper: Paper, *, everything: 
     limits = everything and any(row.max for row in told.rows)
     cuts = everything and any(row.cut for row in told.rows)
     cost = "cost" if everything else "cost so far"  # all of it fits into eighty columns
-    heads = ["", "source", "tokens", "share"]
+    share = wide or not everything
+    heads = ["", "source", "tokens", *["share"] * share]
     heads += ["cache", cost] if wide else []
     heads += ["tier", "role"] if everything else []
     heads += [*["max"] * limits, *["cut"] * cuts]
@@ -75,7 +76,7 @@ def _table(told: Report, spent: Mapping[str, str], paper: Paper, *, everything: 
         table.add_column(head, justify="right" if right else "left", overflow="fold", no_wrap=not folds)
     for number, row in enumerate(told.rows):
         colour, fill = _FILLS[number % len(_FILLS)]
-        cells = [Text(one_line(row.name, 40)), Text(f"{row.tokens:,}"), Text(f"{row.tokens / whole:.1%}")]
+        cells = [Text(one_line(row.name, 40)), Text(f"{row.tokens:,}"), *[Text(f"{row.tokens / whole:.1%}")] * share]
         cells += [Text(_cache(row)), Text(spent.get(row.name, "–"))] if wide else []
         cells += [Text(row.tier), Text(row.role)] if everything else []
         cells += [Text(f"{row.max:,}" if row.max else "")] * limits + [Text(one_line(row.cut, 60))] * cuts
