@@ -80,7 +80,8 @@ async def context(repl: "Repl", argument: str) -> None:
     if argument == "diff":
         if repl.status.calls < 2:
             raise UsageError("A difference needs two model calls; this session has fewer. Ask something more first.")
-        repl.show(await asyncio.to_thread(_difference, reading(repl)))
+        found = await asyncio.to_thread(_difference, reading(repl))
+        repl.show(repl.paper.rendered(Text(found.rstrip("\n"))))
         return
     told, spent = await _told(repl)
     repl.show(picture(told, spent, repl.paper, everything=argument == "all", cold=repl.status.warm_s == 0))

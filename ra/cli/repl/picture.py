@@ -16,7 +16,15 @@ WIDEST = 72
 NARROW = 60  # columns; below it only what matters most is shown
 
 # A colour and a filling for each source in turn: where there is no colour, the filling tells them apart.
-_FILLS = (("cyan", "█"), ("magenta", "▓"), ("green", "▒"), ("yellow", "#"), ("blue", "="), ("red", "+"), ("white", "%"))
+_FILLS = (
+    ("cyan", "█"),
+    ("magenta", "▓"),
+    ("green", "▒"),
+    ("yellow", "#"),
+    ("blue", "="),
+    ("red", "+"),
+    ("default", "%"),
+)
 _FREE = ("dim", "·")
 
 

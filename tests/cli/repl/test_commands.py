@@ -128,6 +128,9 @@ def test_compact_previews_asks_and_compacts(start: Start, model: Model) -> None:
     terminal.look(0.2)
     terminal.type("y")
     terminal.wait("compacted (truncate)")
+    left = re.search(r"compacted \(truncate\): [\d,]+ → ([\d,]+) tokens", terminal.text)
+    assert left
+    terminal.wait(f" {int(left[1].replace(',', '')) / 30_000:.0%} of 30k")
     terminal.enter("go on")
     terminal.wait(lambda: len(model.bodies) == 7)
     assert "question 0" in model.said()
