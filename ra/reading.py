@@ -77,9 +77,14 @@ class Reading:
             request,
             estimator=self.engine.estimator,
             window=self.engine.window.limit,
-            previous=None if self.is_cold() else self.last_request(),
+            rate=self.engine.rate(),
+            previous=self.held(),
             price=self.price,
         )
+
+    def held(self) -> Request | None:
+        """The request whose prefix the provider may still hold."""
+        return None if self.is_cold() else self.last_request()
 
     def difference(self) -> Difference | None:
         """What broke the cached prefix between the last two requests."""

@@ -187,7 +187,7 @@ def store(resolved: Resolved) -> Iterator[Check]:
     except (RaError, sqlite3.Error) as error:
         yield Check("store", "problem", str(error), f"move {folder / 'ra.db'} away, or restore it from a backup")
         return
-    yield Check("store", "ok", f"{folder}, {many} sessions")
+    yield Check("store", "ok", f"{folder}, {many} session{'s' * (many != 1)}")
     if folder.exists() and folder.stat().st_mode & 0o077:
         yield Check("store", "warning", "others can look into it", f"chmod 700 {folder}")
     if (free := shutil.disk_usage(existing).free) < ROOM_BYTES:

@@ -1,5 +1,6 @@
 """How is a request shown? By source: tier, tokens, share of the window, cached or new, price, and what was cut."""
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,9 @@ from ra.cli.safe import one_line, visible
 from ra.context.compaction.plan import Preview
 from ra.context.report import Report, Row, report
 from ra.core.facts import Said
+from ra.core.model import Request
+from ra.core.ports import Timeline
+from ra.reading import Reading
 
 BAR = 24
 
@@ -74,6 +78,7 @@ def previewed(plan: Preview) -> str:
 
 async def dry_run(session: Session, prepared: Prepared, app: App, streams: Streams, *, as_json: bool) -> int:
     """What would be sent, by the code that sends it. Nothing is sent, and the session is in memory only."""
+    held = await asyncio.to_thread(_held, app, session.journal.timeline)
     if prepared.message.text or len(prepared.message.blocks) > 1:
         if rotated := session.loop.rotate():
             session.journal.record(rotated)
@@ -84,10 +89,17 @@ async def dry_run(session: Session, prepared: Prepared, app: App, streams: Strea
         assembly.request,
         estimator=session.engine.estimator,
         window=session.engine.window.limit,
+        rate=session.engine.rate(),
+        previous=held,
         price=app.price,
     )
     show_report(told, streams, as_json=as_json)
     return 0
+
+
+def _held(app: App, timeline: Timeline) -> Request | None:
+    """What the provider may still hold of the session that the prompt goes on with."""
+    return Reading(app.resolved, timeline=timeline).held() if any(timeline.events()) else None
 
 
 def show_context(app: App, prepared: Prepared, streams: Streams) -> int:

@@ -11,6 +11,7 @@ installed packages, and names that a program makes up while it runs.
 import os
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 MAX_FILES = 1000
 MAX_BYTES = 1_000_000
@@ -60,6 +61,23 @@ def module(folder: str, name: str) -> tuple[str, ...]:
     parts = name.split(".")
     places = [os.path.join(folder, *parts[:depth]) for depth in range(1, len(parts) + 1)]
     return tuple(file for place in (*places, os.path.join(places[-1], "__main__")) for file in _found(place))
+
+
+def written(command: str) -> frozenset[str]:
+    """Files that a command only writes to (`… >> calls.jsonl`): what is in them does not run, and changes each time.
+
+    In doubt none: where a character is escaped, where the name is quoted, or stands in the command a second time.
+    """
+    import shlex
+
+    if "\\" in command:
+        return frozenset()
+    try:
+        parts = list(shlex.shlex(command, posix=False, punctuation_chars=True))
+    except ValueError:
+        return frozenset()
+    names = (name for sign, name in pairwise(parts) if sign in (">", ">>"))
+    return frozenset(name for name in names if re.fullmatch(r"[\w./-]+", name) and command.count(name) == 1)
 
 
 def closed(files: Iterable[str], root: str) -> tuple[str, ...]:

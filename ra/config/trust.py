@@ -8,7 +8,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -186,12 +186,12 @@ class _Finder:
     def hook(self, key: Key, hook: Any) -> Item:
         command = _of(hook, "shell")
         if command is not None:
-            return Item("command", key, str(command), _json(hook), self.started(str(command)))
+            return Item("command", key, str(command), _json(hook), self.shell(str(command)))
         return self.code("middleware", key, hook)
 
     def source(self, key: Key, source: Any) -> Iterator[Item]:
         if command := _of(source, "command"):
-            yield Item("command", key, str(command), _json(source), self.started(str(command)))
+            yield Item("command", key, str(command), _json(source), self.shell(str(command)))
         elif code := _of(source, "python"):
             yield self.code("source", key, code, source)
         elif (file := _of(source, "file")) and self.outside(file):
@@ -207,7 +207,7 @@ class _Finder:
         full = os.path.join(self.base, os.path.expanduser(path))  # noqa: PTH111, PTH118 - any text may stand here
         return Item(kind, key, str(ref), _json(ref if value is None else value), self.with_loaded((full,)))
 
-    def started(self, command: str) -> tuple[str, ...]:
+    def started(self, command: str, without: Container[str] = ()) -> tuple[str, ...]:
         """The files of the project that a command names, also inside a string for another shell, and what they load."""
         import shlex  # like json below: most projects name no command
 
@@ -218,6 +218,7 @@ class _Finder:
         except ValueError:
             words = []
         words += re.split(r"[\s\"'`;&|()<>=:,]+", command)
+        words = [word for word in words if word not in without]
         words += [name for word in words for name in BUILDS.get(word.rpartition("/")[2], ())]
         places = [(folder, word) for word in dict.fromkeys(words) for folder in (self.base, self.root)]
         paths = [path for place in places for path in (_joined(*place), _real(*place))]
@@ -225,6 +226,12 @@ class _Finder:
         for name in re.findall(r"\s-m[\s=]*([\w.]+)", command):
             found += module(str(self.root), name)
         return self.with_loaded(found)
+
+    def shell(self, command: str) -> tuple[str, ...]:
+        """The same of a command that a shell reads: there, `>` is no word."""
+        from ra.config.reach import written
+
+        return self.started(command, without=written(command))
 
     def with_loaded(self, files: Iterable[str]) -> tuple[str, ...]:
         from ra.config.reach import reach  # most projects run nothing

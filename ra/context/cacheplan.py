@@ -1,6 +1,5 @@
 """Which part of a request may the provider read from its cache? Where the marks stand, and what broke the prefix."""
 
-import math
 from collections.abc import Iterator
 
 import msgspec
@@ -98,8 +97,7 @@ def first_difference(old: Request, new: Request, estimator: Estimator) -> Differ
             same = _same(part.body, body)
             around = slice(max(0, same - 40), same + 40)
             lost, sent = (
-                math.ceil(sum(one.tokens(estimator) for one in rest[index:]) * estimator.factor)
-                for rest in (before, after)
+                estimator.scaled(sum(one.tokens(estimator) for one in rest[index:])) for rest in (before, after)
             )
             shown = (part.body[around].decode(errors="replace"), body[around].decode(errors="replace"))
             return Difference(offset + same, part.source, lost, min(lost, sent), *shown)

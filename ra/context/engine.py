@@ -122,6 +122,11 @@ class Engine:
             return self.meter.measure(None if exact else near)
         return None
 
+    def rate(self) -> float | None:
+        """The model's tokens for one of o200k_base in the next request, as it is measured; None while it is empty."""
+        plain = self.view.tokens()
+        return (self.measure(exact=True) or 0) / plain if plain else None
+
     def _near(self) -> int | None:
         """Up to this size neither the request nor the room for its answer has to change; None: no limit is known."""
         limit, level = self.window.limit, self._trigger()

@@ -1,8 +1,6 @@
 """How large is the next request, in the model's own tokens? What was billed last, and an estimate of the rest."""
 
-import math
-
-from ra.context.tokens import Estimator
+from ra.context.tokens import Estimator, scaled
 from ra.context.view import View
 from ra.core.facts import Checkpointed, Configured, Edited, EntryRemoved, EntrySet, Fact, Rotated, Spent, TimelineEvent
 from ra.core.model import Request
@@ -52,8 +50,8 @@ class Meter:
         if not billed:
             total = self._estimator.scaled(whole)
         else:
-            total = billed + math.ceil(since * self._rate(billed, whole - since))
-        return max(total, math.ceil(whole * self._refused))
+            total = billed + scaled(since, self._rate(billed, whole - since))
+        return max(total, scaled(whole, self._refused))
 
     def refuse(self, sent: int | None, at_least: int = 1) -> int:
         """The request was refused: until it is cut, it counts for what was sent, or where that was not told for at

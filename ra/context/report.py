@@ -4,7 +4,7 @@ import re
 
 from ra.context.cacheplan import Part, parts
 from ra.context.projection import COMPACTED, text_of
-from ra.context.tokens import Estimator
+from ra.context.tokens import Estimator, scaled
 from ra.core.functions import Price
 from ra.core.messages import Message, Role
 from ra.core.model import Request, Section, Tier, Usage
@@ -42,11 +42,14 @@ def report(
     *,
     estimator: Estimator,
     window: int | None,
+    rate: float | None = None,
     previous: Request | None = None,
     price: Price = lambda model, usage: None,
 ) -> Report:
-    """`previous` is the request whose prefix the provider may still hold. What is new is priced as cache write."""
-    known = [part.body for part in parts(previous)] if previous else []
+    """`previous` is the request whose prefix the provider may still hold, if it is the same model that is asked. What
+    is new is priced as cache write. `rate` is what the session's own bill says; None: the estimator's factor."""
+    known = [part.body for part in parts(previous)] if previous and previous.model == request.model else []
+    rate = estimator.factor if rate is None else rate
     rows: dict[tuple[str, Role], Row] = {}
     total = cached = plain = 0
     extends = True
@@ -54,8 +57,8 @@ def report(
         extends = extends and index < len(known) and known[index] == part.body
         if isinstance(part.piece, str):
             continue
-        before, plain = estimator.scaled(plain), plain + part.tokens(estimator)
-        tokens = estimator.scaled(plain) - before  # so that the rows add up to the size of the request
+        before, plain = scaled(plain, rate), plain + part.tokens(estimator)
+        tokens = scaled(plain, rate) - before  # so that the rows add up to the size of the request
         total += tokens
         cached += tokens if extends else 0
         row = _row(part)

@@ -33,6 +33,11 @@ Where = Literal["head", "tail", "both"]
 T = TypeVar("T")
 
 
+def scaled(plain: int, rate: float) -> int:
+    """Tokens of o200k_base in the model's, rounded up."""
+    return math.ceil(round(plain * rate, 6))  # 100 × 1.1 is a little more than 110
+
+
 class Estimator:
     """Counts in o200k_base; whole requests in the model's own tokens, by a factor that is learned from its replies.
 
@@ -85,7 +90,7 @@ class Estimator:
 
     def scaled(self, plain: int) -> int:
         """Tokens of o200k_base in the model's, rounded up."""
-        return math.ceil(round(plain * self._factor, 6))  # 100 × 1.1 is a little more than 110
+        return scaled(plain, self._factor)
 
     def plain(self, tokens: float) -> int:
         """The model's tokens in those of o200k_base, rounded down: as many fit into a budget of the model's."""

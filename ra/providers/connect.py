@@ -16,13 +16,14 @@ from ra.providers.settings import ProviderName, ProviderSettings, TransportName
 from ra.providers.vendors import VENDORS
 from ra.providers.wire import Transport
 
+# Six lines of a terminal of eighty columns, the program's name in front included.
 GETTING_STARTED = """\
-No model to talk to: no API key is set, and no local model is installed. Any one of these gets you going:
+No model to talk to: no key is set, no local model is installed. Do one of:
   export ANTHROPIC_API_KEY=...    then `ra "hello"` asks Claude
   export OPENAI_API_KEY=...       then it asks GPT
   export GEMINI_API_KEY=...       then it asks Gemini
-  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1    then `ra -m MODEL "hello"` asks Ollama or any other such server
-  ra local install                a tiny model on this machine: free, no key, 98 MB"""
+  export OPENAI_BASE_URL=http://127.0.0.1:11434/v1   Ollama etc., with -m MODEL
+  ra local install                a tiny model on this machine: free, 98 MB"""
 
 
 class NoModel(UserError):

@@ -256,9 +256,11 @@ async def _failed(_: Request, error: Exception) -> Response:
     return _json({"error": str(error)}, 500)
 
 
-async def _no_route(_: Request, error: Exception) -> Response:
+async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    return _json({"error": error.detail}, error.status_code, error.headers)
+    asked = f"{request.method} {request.url.path}"
+    said = f"There is no {asked[:200]} here; GET /openapi.json describes what there is."
+    return _json({"error": said if error.status_code in (404, 405) else error.detail}, error.status_code, error.headers)
 
 
 async def _gone(_: Request, error: Exception) -> Response:

@@ -141,6 +141,15 @@ def test_capability_writes_one_key_and_keeps_everything_else(shell: Shell) -> No
     assert file.read_text() == CONFIG
 
 
+def test_clearing_what_another_file_says_is_told(shell: Shell) -> None:
+    (shell.project / "ra.yaml").write_text("agents:\n  other: {contextStrategy: planner}\n")
+
+    done = shell.ra("agent", "capability", "other", "--context-strategy", "-").stderr.decode()
+
+    assert "other: contextStrategy already not set in " in done
+    assert "But 'planner' is in force: another file or flag says so; see ra agent show other." in done
+
+
 def test_capability_refuses_what_is_wrong(shell: Shell) -> None:
     (shell.home / ".config/ra").mkdir(parents=True)
     (shell.home / ".config/ra/ra.yaml").write_text(CONFIG)

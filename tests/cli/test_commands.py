@@ -1,5 +1,6 @@
 """Does every command answer a wrong call with one line, and fail when its output is lost?"""
 
+import json
 import re
 from pathlib import Path
 
@@ -61,6 +62,33 @@ def test_a_dry_run_says_what_it_cannot_know(shell: Shell, hello: LoopbackServer)
 
     assert (planned.startswith("ra: a plan would have to be asked for"), "it is not run" in handled) == (True, True)
     assert hello.requests == []
+
+
+def test_one_request_has_one_size_wherever_it_is_shown(shell: Shell) -> None:
+    (shell.project / "rows.txt").write_text("\n".join(f"row {row} name_{row}" for row in range(900)))
+    steps = [Step(calls=(Call("Read", {"path": "rows.txt", "offset": at}),)) for at in range(1, 6)]
+    with LoopbackServer("anthropic", [*steps, Step(text="Done.")]) as server:
+        shell.serve(server)
+        shell.ra("--no-write", "read them")
+
+        shown = json.loads(shell.ra("context", "--json").stdout)
+        planned = shell.json("-c", "--dry-run", " ")
+        compacted = json.loads(shell.ra("compact", "--dry-run", "--json").stdout)
+
+    assert (planned["total"], compacted["before"]) == (shown["total"], shown["total"])
+    assert sum(row["tokens"] for row in shown["sections"]) == shown["total"]
+
+
+def test_a_dry_run_that_goes_on_knows_what_the_provider_holds(shell: Shell, hello: LoopbackServer) -> None:
+    shell.ra("hi")
+    shown = json.loads(shell.ra("context", "--json").stdout)
+
+    again, other, new = (
+        shell.json(*flags, "--dry-run", "and now?") for flags in (["-c"], ["-c", "-m", "claude-opus-4-6"], [])
+    )
+
+    assert again["cached"] == shown["cached"] > 0
+    assert (other["cached"], new["cached"]) == (0, 0)
 
 
 @pytest.mark.parametrize("strategy", ["truncate", "digest", "auto"])

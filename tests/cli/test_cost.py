@@ -39,3 +39,19 @@ def test_an_unknown_division_names_the_legal_ones(shell: Shell) -> None:
         2,
         b"ra: --by 'colour': write session, model, source, tool or day.\n",
     )
+
+
+def test_calls_without_a_price_are_told_and_not_shown_as_free(shell: Shell, hello: LoopbackServer) -> None:
+    shell.ra("one")
+    shell.ra("-m", "nobody-knows-it", "two")
+    shown = shell.ra("cost")
+    unknown = next(line for line in shown.stdout.decode().splitlines() if line.startswith("nobody-knows-it"))
+    assert unknown.split("\t")[4] == "–"
+    assert shown.stderr.decode().startswith("ra: 1 of 2 calls have no known price and are not in the sum")
+
+
+def test_the_total_counts_each_call_once_however_it_is_divided(shell: Shell, hello: LoopbackServer) -> None:
+    shell.ra("one")
+    shell.ra("-c", "two")
+    totals = {shell.ra("cost", "--by", by).stdout.decode().splitlines()[-1] for by in ("model", "source", "session")}
+    assert [line.split("\t")[:2] for line in totals] == [["total", "2"]]

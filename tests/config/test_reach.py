@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from ra.config.reach import closed, reach
+from ra.config.reach import closed, reach, written
 from ra.config.trust import Trust, guarded, risky
 
 
@@ -106,3 +106,35 @@ def test_a_folder_with_nothing_but_trusted_code_is_closed(project: Path) -> None
     write(project, {"hooks/README.md": "", "src/other.py": ""})
     assert names(closed(files, str(project)), project) == ["hooks"]
     assert names(guarded([files[3]], project), project) == ["src/main.py"]
+
+
+@pytest.mark.parametrize(
+    ("command", "only_written"),
+    [
+        ("jq -c .tool_call >> calls.jsonl", {"calls.jsonl"}),
+        ("date > log/now.txt 2>errors.txt; true", {"log/now.txt", "errors.txt"}),
+        ("cat < in.txt", set()),
+        ("cat x > run.sh; sh run.sh", set()),
+        ("sh '>' run.sh", set()),
+        ('sh ">" run.sh', set()),
+        ("sh \\> run.sh", set()),
+        ("sh -c 'x > run.sh' y", set()),
+        ("cat <> run.sh", set()),
+        ("tee >(sh run.sh)", set()),
+        ("echo 'it > run.sh", set()),
+    ],
+)
+def test_what_a_command_only_writes_to_is_not_what_it_runs(command: str, only_written: set[str]) -> None:
+    assert written(command) == only_written
+
+
+def test_a_hook_that_writes_a_file_keeps_its_trust(tmp_path: Path) -> None:
+    data = {"agent": {"middleware": {"afterToolExecution": [{"shell": "jq -c .tool_call >> calls.jsonl"}]}}}
+    trust = Trust(tmp_path / "trust.json")
+    project = tmp_path / "project"
+    write(project, {"ra.yaml": yaml.safe_dump(data), "calls.jsonl": "1"})
+    trust.record(project, risky(data, base=project, root=project))
+
+    write(project, {"calls.jsonl": "1\n2"})
+
+    assert trust.ask_for(project, risky(data, base=project, root=project)) == ()

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from ra.context import ranks
 from ra.context.ranks import encoder, pack
-from ra.context.tokens import IMAGE, MESSAGE, PAGE, Estimator, Memory
+from ra.context.tokens import IMAGE, MESSAGE, PAGE, Estimator, Memory, scaled
 from ra.core.messages import Document, Image, Message, Text, Thinking, ToolCall, result, say
 from ra.core.model import Request, Section, ToolSpec
 
@@ -258,3 +258,8 @@ def test_an_empty_request_teaches_nothing(estimator: Estimator) -> None:
 
 def test_an_impossible_stored_factor_is_brought_into_range() -> None:
     assert [Estimator(factor).factor for factor in (0.0, -1.0, float("nan"), float("inf"))] == [0.2, 0.2, 0.2, 6.0]
+
+
+@given(st.integers(1, 10_000_000), st.integers(1, 10_000_000))
+def test_a_size_that_was_measured_scales_to_itself(plain: int, total: int) -> None:
+    assert scaled(plain, total / plain) == total

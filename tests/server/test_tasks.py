@@ -254,3 +254,11 @@ def test_a_change_that_is_not_trusted_is_not_used(model: Model, shell: Shell, st
     (shell.project / "ra.yaml").write_text("agent: {middleware: {beforeModelCall: [./hook.py]}}\n")
     assert daemon.task()[1]["content"] == "Hello, world."
     assert "is not trusted" in daemon.log
+
+
+@pytest.mark.parametrize(("method", "path", "status"), [("GET", "/nothing", 404), ("GET", "/task", 405)])
+def test_what_is_not_there_is_named_with_the_way_on(greeter: Daemon, method: str, path: str, status: int) -> None:
+    found, told = greeter.ask(method, path)[:2]
+
+    assert found == status
+    assert told["error"] == f"There is no {method} {path} here; GET /openapi.json describes what there is."

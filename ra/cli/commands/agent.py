@@ -71,8 +71,9 @@ def capability(
         value = str((Path.cwd() / value).resolve())
     file = paths.user_file(call.env)
     written = change(file, ("agents", agent, "contextStrategy"), value)
-    word = value or "cleared"
-    call.streams.err(f"{agent}: contextStrategy {word} in {file}.\n" if written else f"{agent}: it was so already.\n")
+    word = f"{'' if written else 'already '}{value or ('cleared' if written else 'not set')}"
+    call.streams.err(f"{agent}: contextStrategy {word} in {file}.\n")
     now = call.resolve(agent).config.session.context_strategy
-    if value is not None and now != value:
+    wanted = value or call.resolve(None).config.session.context_strategy  # cleared: what holds for all
+    if now != wanted:
         call.streams.err(f"But {now!r} is in force: another file or flag says so; see ra agent show {agent}.\n")

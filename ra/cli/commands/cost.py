@@ -44,7 +44,7 @@ def cost(
     if not rows:
         call.streams.err("Nothing was spent yet.\n")
         return
-    # A call has many sources and tools, and is one call all the same.
+    # One call carries several sources: only by model is each of them counted once.
     whole = ledger.total(ledger.fold(bills.items(), by="model", rows=prices, since=begin))
     top = max((row.dollars for row in rows), default=0) or 1
     shown = [
@@ -53,13 +53,15 @@ def cost(
             str(row.calls),
             f"{row.usage.total_input:,}",
             f"{row.usage.output:,}",
-            table.money(row.dollars),
+            table.money(row.dollars if row.unpriced < row.calls else None),
             "█" * round(float(row.dollars / top) * 20),
         ]
         for row in [*rows, whole]
     ]
     shown[-1][-1] = ""
     table.show(call.streams, [by, "calls", "input", "output", "cost", ""], shown, right=(1, 2, 3, 4))
+    if whole.unpriced:
+        call.streams.err(f"ra: {table.unpriced(whole)}\n")
 
 
 def _bills(call: Call, session: str, *, everywhere: bool) -> dict[str, list[TimelineEvent]]:

@@ -1,5 +1,7 @@
 """`ra doctor`: what is in order here, what is not, and what to do about it?"""
 
+import shutil
+import textwrap
 import time
 from typing import Annotated
 
@@ -15,6 +17,7 @@ app = typer.Typer(
 )
 
 COLOURS = {"ok": "32", "warning": "33", "problem": "31"}
+MARGIN = 19  # columns: verdict and name
 
 
 @app.command()
@@ -40,7 +43,14 @@ def _shown(call: Call, check: checks.Check) -> str:
     colour = COLOURS[check.verdict] if call.streams.colour and call.streams.out_tty else ""
     verdict = f"\x1b[{colour}m{check.verdict:<8}\x1b[0m" if colour else f"{check.verdict:<8}"
     short = checks.home_short(visible(check.words), call.env.get("HOME", ""))
-    lines = [f"{verdict} {check.name:<9} {short}", *(f"{'':<19}{visible(detail)}" for detail in check.details)]
-    if check.fix:
-        lines.append(f"{'':<19}→ {visible(check.fix)}")
-    return "\n".join(lines) + "\n"
+    told = [short, *map(visible, check.details), *([f"→ {visible(check.fix)}"] if check.fix else [])]
+    lines = [line for text in told for line in _folded(text, call)]
+    return f"{verdict} {check.name:<9} " + f"\n{'':<{MARGIN}}".join(lines) + "\n"
+
+
+def _folded(text: str, call: Call) -> list[str]:
+    """On a terminal, lines that stay right of the margin."""
+    if not call.streams.out_tty:
+        return [text]
+    width = max(shutil.get_terminal_size().columns - MARGIN, MARGIN)
+    return textwrap.wrap(text, width, break_on_hyphens=False, drop_whitespace=True) or [""]

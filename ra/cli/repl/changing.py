@@ -36,6 +36,7 @@ async def compact(repl: "Repl", argument: str) -> None:
         repl.say(warning, "yellow")
     for fact in assembly.facts:
         if isinstance(fact, Checkpointed):
+            repl.status.shortened = fact.after
             repl.say(f"compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens", "green")
 
 

@@ -4,18 +4,21 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+import msgspec
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from ra.app import App
 from ra.cli.output import brief, describe
 from ra.cli.paper import Paper
 from ra.cli.repl.changes import change
 from ra.cli.repl.picture import picture
 from ra.cli.safe import one_line, visible
-from ra.cli.table import money
+from ra.cli.table import money, unpriced
 from ra.config.show import shown
 from ra.context import entries as live_entries
+from ra.context.engine import Engine
 from ra.context.recall import recall as read_back
 from ra.context.report import Report, report
 from ra.core.errors import UsageError
@@ -77,7 +80,8 @@ async def context(repl: "Repl", argument: str) -> None:
     if argument == "diff":
         if repl.status.calls < 2:
             raise UsageError("A difference needs two model calls; this session has fewer. Ask something more first.")
-        repl.show(await asyncio.to_thread(_difference, reading(repl)))
+        found = await asyncio.to_thread(_difference, reading(repl))
+        repl.show(repl.paper.rendered(Text(found.rstrip("\n"))))
         return
     told, spent = await _told(repl)
     repl.show(picture(told, spent, repl.paper, everything=argument == "all", cold=repl.status.warm_s == 0))
@@ -92,23 +96,39 @@ def reading(repl: "Repl") -> Reading:
 
 async def _told(repl: "Repl") -> tuple[Report, dict[str, str]]:
     """The next request by source, and what each source has cost so far."""
-    if repl.session.engine.configured is None:
+    configured = repl.session.engine.configured
+    if configured is None:
         return await _first(repl), {}
-    known = reading(repl)
+    stands_on = (configured.provider, configured.model, configured.strategy)
+    same = stands_on == (repl.app.provider_name, repl.app.model, repl.app.strategy)
+    known = reading(repl) if same else await _changed(repl)
     told = await asyncio.to_thread(lambda: known.report(known.next_request().request))
     spends = ledger.fold([(repl.session.id, known.events)], by="source", rows=repl.app.prices.row)
     return told, {spend.key: money(spend.dollars) for spend in spends if not spend.unpriced}
 
 
 async def _first(repl: "Repl") -> Report:
-    """What the first request will hold, before anything was said: composed in memory, thrown away."""
+    """What the first request will hold, before anything was said."""
+    engine = await _composed(repl, MemoryTimeline())
+    return report(engine.request(), estimator=engine.estimator, window=engine.window.limit, price=repl.app.price)
+
+
+async def _changed(repl: "Repl") -> Reading:
+    """This session as the next request will find it, after /model or /strategy."""
+    timeline = repl.session.journal.timeline
+    copy = MemoryTimeline(timeline.session, events=timeline.events(), texts=timeline.kept)
+    await _composed(repl, copy)
+    return Reading(repl.app.resolved, timeline=copy)
+
+
+async def _composed(repl: "Repl", timeline: MemoryTimeline) -> Engine:
+    """What the next run would stand on, recorded in memory and thrown away. As in a dry run, no model is asked."""
     app = repl.app
-    trial = app.session(MemoryTimeline())
+    options = msgspec.structs.replace(app.options, dry_run=True)
+    trial = App(app.resolved, options, env=app.env, warn=app.warn).session(timeline)
     try:
         trial.journal.record(*await trial.loop.compose(say("user", "")))
-        return report(
-            trial.engine.request(), estimator=trial.engine.estimator, window=trial.engine.window.limit, price=app.price
-        )
+        return trial.engine
     finally:
         await trial.close()
 
@@ -177,12 +197,17 @@ async def cost(repl: "Repl", argument: str) -> None:
         return
     whole = ledger.total(ledger.fold([(repl.session.id, events)], by="model", rows=repl.app.prices.row))
     rows = [
-        [spend.key or "–", f"{spend.usage.total_input:,}", f"{spend.usage.output:,}", money(spend.dollars)]
+        [
+            spend.key or "–",
+            f"{spend.usage.total_input:,}",
+            f"{spend.usage.output:,}",
+            money(spend.dollars if spend.unpriced < spend.calls else None),
+        ]
         for spend in [*spends, whole]
     ]
     repl.show(columns(repl.paper, [by, "input", "output", "cost"], rows, right=(1, 2, 3)))
     if whole.unpriced:
-        repl.say(f"{whole.unpriced} of {whole.calls} calls have no known price.", "yellow")
+        repl.say(unpriced(whole), "yellow")
 
 
 async def config(repl: "Repl", argument: str) -> None:

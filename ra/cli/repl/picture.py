@@ -16,7 +16,15 @@ WIDEST = 72
 NARROW = 60  # columns; below it only what matters most is shown
 
 # A colour and a filling for each source in turn: where there is no colour, the filling tells them apart.
-_FILLS = (("cyan", "█"), ("magenta", "▓"), ("green", "▒"), ("yellow", "#"), ("blue", "="), ("red", "+"), ("white", "%"))
+_FILLS = (
+    ("cyan", "█"),
+    ("magenta", "▓"),
+    ("green", "▒"),
+    ("yellow", "#"),
+    ("blue", "="),
+    ("red", "+"),
+    ("default", "%"),
+)
 _FREE = ("dim", "·")
 
 
@@ -58,20 +66,28 @@ def _bar(told: Report, paper: Paper) -> str:
 def _table(told: Report, spent: Mapping[str, str], paper: Paper, *, everything: bool) -> str:
     whole = told.window or told.total or 1
     wide = paper.width >= NARROW
-    heads = ["", "source", "tokens", "share"]
-    heads += ["cache", "cost so far"] if wide else []
-    heads += ["tier", "role", "max", "cut"] if everything else []
+    limits = everything and any(row.max for row in told.rows)
+    cuts = everything and any(row.cut for row in told.rows)
+    cost = "cost" if everything else "cost so far"  # all of it fits into eighty columns
+    share = wide or not everything
+    heads = ["", "source", "tokens", *["share"] * share]
+    heads += ["cache", cost] if wide else []
+    heads += ["tier", "role"] if everything else []
+    heads += [*["max"] * limits, *["cut"] * cuts]
     if paper.plain:
         return "".join(_sentence(row, whole, spent) for row in told.rows)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    gap = (0, 1, 0, 0) if everything else (0, 1)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold", padding=gap)
     for head in heads:
-        table.add_column(head, justify="right" if head in ("tokens", "share", "cost so far", "max") else "left")
+        right = head in ("tokens", "share", cost, "max")
+        folds = head in ("source", "cut")
+        table.add_column(head, justify="right" if right else "left", overflow="fold", no_wrap=not folds)
     for number, row in enumerate(told.rows):
         colour, fill = _FILLS[number % len(_FILLS)]
-        cells = [Text(one_line(row.name, 40)), Text(f"{row.tokens:,}"), Text(f"{row.tokens / whole:.1%}")]
+        cells = [Text(one_line(row.name, 40)), Text(f"{row.tokens:,}"), *[Text(f"{row.tokens / whole:.1%}")] * share]
         cells += [Text(_cache(row)), Text(spent.get(row.name, "–"))] if wide else []
-        limit = f"{row.max:,}" if row.max else ""
-        cells += [Text(row.tier), Text(row.role), Text(limit), Text(one_line(row.cut, 60))] if everything else []
+        cells += [Text(row.tier), Text(row.role)] if everything else []
+        cells += [Text(f"{row.max:,}" if row.max else "")] * limits + [Text(one_line(row.cut, 60))] * cuts
         table.add_row(Text(fill, colour), *cells)
     return paper.rendered(table)
 

@@ -1,11 +1,13 @@
 """Which commands change how the session goes on? Model, thinking and strategy: the same conversation, wired anew."""
 
 import copy
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, get_args
 
 from ra.app import App
 from ra.cli import oneshot
 from ra.cli.repl.complete import Offer
+from ra.cli.safe import one_line
 from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
 from ra.core.model import Level
@@ -26,6 +28,15 @@ async def model(repl: "Repl", argument: str) -> None:
         raise UsageError("Write /model NAME, or /model NAME PROVIDER.")
     await _rewire(repl, model=name, **({"provider": provider[0]} if provider else {}))
     repl.say(f"{repl.app.model} ({repl.app.provider_name}) answers from now on; its cache begins cold.", "dim")
+    if repl.session.engine.window.limit is None and (doubt := _doubt(repl)):
+        repl.say(doubt, "yellow")
+
+
+def _doubt(repl: "Repl") -> str:
+    """A word about a name that nobody knows here. It may be newer than the catalog, so it is tried all the same."""
+    near = get_close_matches(repl.app.model, [id for id, _ in model_offers(repl, "")], n=3)
+    meant = f"; did you mean {' or '.join(near)}?" if near else "; Tab after /model lists those that are."
+    return f"{one_line(repl.app.model, 60)} is not in the catalog: its window is unknown{meant}"
 
 
 def model_offers(repl: "Repl", begun: str) -> list[Offer]:

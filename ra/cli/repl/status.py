@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from ra.cli.repl.terminal import Fragments
 from ra.cli.table import money
-from ra.core.facts import Spent, TimelineEvent
+from ra.core.facts import Checkpointed, Spent, TimelineEvent
 from ra.core.model import Usage
 from ra.costs.promptcache import CacheRules
 
@@ -30,13 +30,18 @@ class Status:
         self.session = self.turn = Decimal(0)
         self.priced = True
         self.calls = 0
+        self.shortened: int | None = None  # to so many tokens, since the last call
 
     def follow(self, events: Iterable[TimelineEvent]) -> None:
         """Begin anew with the bills of a session that is opened."""
         self._begin()
         for event in events:
-            if isinstance(event.fact, Spent):
-                self.pay(event.fact.usage, event.fact.dollars, at=event.time, main=event.fact.purpose == "turn")
+            if isinstance(event.fact, Checkpointed):
+                self.shortened = event.fact.after
+            elif isinstance(event.fact, Spent):
+                # Another model has a cache of its own: for this one nothing was paid yet.
+                at = event.time if event.fact.model == self.model else 0.0
+                self.pay(event.fact.usage, event.fact.dollars, at=at, main=event.fact.purpose == "turn")
         self.begin_turn()
 
     def begin_turn(self) -> None:
@@ -49,6 +54,7 @@ class Status:
         self.priced = self.priced and bool(dollars)
         if main:
             self.usage, self.paid_at = usage, self._clock() if at is None else at
+            self.shortened = None
 
     @property
     def warm_s(self) -> float:
@@ -84,18 +90,19 @@ class Status:
 
     def _bar(self) -> Fragments:
         """The window: read from the cache, new, free."""
-        used = self.usage.total_input + self.usage.output
+        used = self.shortened or self.usage.total_input + self.usage.output
         if not self.window:
             return _dim(f"{used:,} tokens") if used else []
         filled = min(BAR, max(round(used / self.window * BAR), int(used > 0)))
-        cached = round(filled * self.usage.cache_read / used) if used else 0
+        # What a compaction left is known when the next call is paid; until then nothing is said to be cached.
+        cached = round(filled * self.usage.cache_read / used) if used and not self.shortened else 0
         new = filled - cached
         share = f" {used / self.window:.0%} of {_short(self.window)}"
         bars = [("class:cached", "█" * cached), ("class:new", "▓" * new), ("class:dim", "░" * (BAR - cached - new))]
         return [*bars, ("class:dim", share)]
 
     def _temperature(self) -> Fragments:
-        if not self.paid_at or self.rules.kind == "none":
+        if not self.calls or self.rules.kind == "none":
             return []
         left = int(self.warm_s)
         return [("class:cached", f"warm {left // 60}:{left % 60:02}")] if left else [("class:cold", "cold")]
@@ -110,4 +117,4 @@ def _width(parts: list[tuple[int, Fragments]]) -> int:
 
 
 def _short(tokens: int) -> str:
-    return f"{tokens / 1e6:g}M" if tokens >= 1_000_000 else f"{tokens / 1000:g}k" if tokens >= 1000 else str(tokens)
+    return f"{tokens / 1e6:.3g}M" if tokens >= 999_500 else f"{tokens / 1000:.3g}k" if tokens >= 1000 else str(tokens)

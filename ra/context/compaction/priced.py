@@ -1,11 +1,11 @@
 """Is a cut worth its price before the window is full? The question that `auto` asks, and who answers it."""
 
-import math
 from typing import Protocol
 
 from ra.context.compaction.digest import MOST, standing
 from ra.context.compaction.room import Room
 from ra.context.compaction.zones import split
+from ra.context.tokens import scaled
 from ra.context.view import View
 from ra.core.facts import TimelineEvent
 
@@ -43,5 +43,5 @@ def wanted(economy: Economy, view: View, space: Room, total: int) -> str:
         return ""
     start = view.tokens() - view.tokens_since(view.units.index(zone[0]))
     index = min(space.index, old + (cut - old) // INDEXED)
-    before, inside, stand_in = (math.ceil(size * space.rate) for size in (start, cut, index))
+    before, inside, stand_in = (scaled(size, space.rate) for size in (start, cut, index))
     return economy.wants(before=before, zone=inside, behind=total - before - inside, stand_in=stand_in)

@@ -6,7 +6,7 @@ import msgspec
 
 from ra.context.compaction.digest import MOST
 from ra.context.settings import CompactionSettings
-from ra.context.tokens import Estimator
+from ra.context.tokens import Estimator, scaled
 from ra.context.view import View
 from ra.context.window import input_budget, target
 
@@ -37,7 +37,7 @@ class Room(msgspec.Struct, frozen=True):
 
     def scaled(self, view: View) -> int:
         """The size of a view in the model's tokens."""
-        return math.ceil(view.tokens() * self.rate)
+        return scaled(view.tokens(), self.rate)
 
 
 def room(
@@ -92,8 +92,8 @@ def room(
 
 def too_small(view: View, space: Room, estimator: Estimator) -> str:
     """The sentence for a request that cannot be made to fit: what fills it, largest first, and what to do about it."""
-    sizes = sorted(((math.ceil(estimator.section(one) * space.rate), one.name) for one in view.sections), reverse=True)
-    tools = math.ceil(estimator.tools(view.request().tools) * space.rate)
+    sizes = sorted(((scaled(estimator.section(one), space.rate), one.name) for one in view.sections), reverse=True)
+    tools = scaled(estimator.tools(view.request().tools), space.rate)
     named = ", ".join(f"{name} {size}" for size, name in sizes[:NAMED])
     total = sum(size for size, _ in sizes)
     return (

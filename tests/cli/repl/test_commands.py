@@ -128,6 +128,9 @@ def test_compact_previews_asks_and_compacts(start: Start, model: Model) -> None:
     terminal.look(0.2)
     terminal.type("y")
     terminal.wait("compacted (truncate)")
+    left = re.search(r"compacted \(truncate\): [\d,]+ → ([\d,]+) tokens", terminal.text)
+    assert left
+    terminal.wait(f" {int(left[1].replace(',', '')) / 30_000:.0%} of 30k")
     terminal.enter("go on")
     terminal.wait(lambda: len(model.bodies) == 7)
     assert "question 0" in model.said()
@@ -188,6 +191,49 @@ def test_model_thinking_and_strategy_change_the_next_request(start: Start, model
     terminal.enter("/strategy layered")
     terminal.wait("Strategy: layered.")
     terminal.wait("claude-haiku-4-5 · layered")
+
+
+def test_after_a_change_of_model_the_context_and_the_status_line_are_those_of_the_new_one(
+    start: Start, model: Model
+) -> None:
+    terminal = start(rows=50, columns=120)
+    terminal.enter("one")
+    terminal.wait("Hello, world.")
+    terminal.wait("· warm ")
+    terminal.enter("/model claude-haiku-4-5")
+    terminal.wait("· cold")
+    terminal.enter("/context")
+    terminal.wait(lambda: re.search(r"claude-haiku-4-5: [\d,]+ tokens of 200,000 \(\d+%\), cache cold", terminal.text))
+    assert re.search(r"█ +tools +[\d,]+ +[\d.]+% +new ", terminal.text)
+    assert len(model.bodies) == 1
+
+
+def test_a_model_that_nobody_knows_is_said_to_be_unknown_and_tried(start: Start, model: Model) -> None:
+    terminal = start(rows=50, columns=120)
+    terminal.enter("/model claude-sonet-4-6")
+    terminal.wait("claude-sonet-4-6 is not in the catalog: its window is unknown; did you mean claude-sonnet-4-6")
+    terminal.enter("/model qqq")
+    terminal.wait("qqq is not in the catalog: its window is unknown; Tab after /model lists those that are.")
+    terminal.enter("hello")
+    terminal.wait("Hello, world.")
+    assert model.bodies[-1]["model"] == "qqq"
+
+
+def test_looking_at_the_context_of_a_planner_asks_no_model(start: Start, model: Model) -> None:
+    terminal = start("--context-strategy", "planner", rows=50)
+    terminal.enter("/context")
+    terminal.wait("claude-sonnet-4-6: ")
+    assert model.bodies == []
+
+
+def test_all_of_the_context_is_readable_in_eighty_columns(start: Start, model: Model) -> None:
+    terminal = start(rows=50, columns=80)
+    terminal.enter("hello")
+    terminal.wait("Hello, world.")
+    terminal.enter("/context all")
+    terminal.wait("of 1,000,000")
+    assert re.search(r"conversation +\d+ +[\d.]+% +(\d+% )?\w+ +\$[\d.]+ +volatile +assistant", terminal.text)
+    assert "…" not in terminal.text
 
 
 def test_cost_by_source_adds_up(start: Start, model: Model) -> None:

@@ -46,6 +46,7 @@ def test_without_key_and_model_there_are_six_lines_on_how_to_get_going() -> None
     assert str(caught.value) == GETTING_STARTED
     assert caught.value.exit_code == 2
     assert len(GETTING_STARTED.splitlines()) == 6
+    assert max(map(len, f"ra: {GETTING_STARTED}".splitlines())) < 80
 
 
 @pytest.mark.parametrize(
