@@ -157,7 +157,7 @@ def sizes(window: int | None, index: int = INDEX) -> tuple[int, int]:
 def _dollars(spent: Spent, row: PriceRow | None) -> float:
     if spent.dollars:
         return float(spent.dollars)
-    return float(row.price(spent.usage)) if row else 0.0
+    return float(row.price(spent.usage, long_lived=spent.long_lived)) if row else 0.0
 
 
 def _reading(row: PriceRow, total: int) -> float:

@@ -36,7 +36,8 @@ def cost(
         raise UserError(f"--by {by!r}: write session, model, source, tool or day.")
     begin = time.time() - span(since) if since else None
     bills = _bills(call, session, everywhere=everywhere)
-    rows = ledger.fold(bills.items(), by=divided, rows=open_prices(call.resolved).row, since=begin)
+    prices = open_prices(call.resolved)
+    rows = ledger.fold(bills.items(), by=divided, rows=prices.row, since=begin)
     if as_json:
         call.streams.out(msgspec.json.encode(rows).decode() + "\n")
         return
@@ -44,19 +45,26 @@ def cost(
         call.streams.err("Nothing was spent yet.\n")
         return
     top = max((row.dollars for row in rows), default=0) or 1
+    # By source or tool one call has several rows: calls are counted by model.
+    whole = ledger.total(ledger.fold(bills.items(), by="model", rows=prices.row, since=begin))
     shown = [
         [
             row.key or "–",
             str(row.calls),
             f"{row.usage.total_input:,}",
             f"{row.usage.output:,}",
-            table.money(row.dollars),
+            table.money(None if row.unpriced == row.calls else row.dollars),
             "█" * round(float(row.dollars / top) * 20),
         ]
-        for row in [*rows, ledger.total(rows)]
+        for row in [*rows, whole]
     ]
     shown[-1][-1] = ""
     table.show(call.streams, [by, "calls", "input", "output", "cost", ""], shown, right=(1, 2, 3, 4))
+    if whole.unpriced:
+        call.streams.err(
+            f"{whole.unpriced} of {whole.calls} calls have no known price and are not in the sum. "
+            "Add their models under app.prices in ra.yaml.\n"
+        )
 
 
 def _bills(call: Call, session: str, *, everywhere: bool) -> dict[str, list[TimelineEvent]]:
