@@ -9,7 +9,7 @@ from ra.core.errors import RaError, UserError
 from ra.timeline.readers import Transcript, read
 
 SUFFIXES = (".jsonl", ".json")
-MONTH = 30.0  # days
+MONTH = 30  # days
 LARGEST_BYTES = 100 * 1024 * 1024  # a larger session would need more than half a gigabyte for its replay
 
 

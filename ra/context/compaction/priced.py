@@ -17,8 +17,8 @@ class Economy(Protocol):
 
     def observe(self, event: TimelineEvent) -> None: ...
 
-    def sizes(self, window: int | None) -> tuple[int, int]:
-        """Of the newest groups that stay, and of the index that stands in for the others."""
+    def sizes(self, window: int | None, *, forced: bool = False) -> tuple[int, int]:
+        """Of the newest groups that stay, and of the index that stands in for the others; forced: at the threshold."""
         ...
 
     @property
