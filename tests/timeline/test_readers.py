@@ -500,6 +500,28 @@ def test_messages_in_the_dialect_of_anthropic(tmp_path: Path) -> None:
 # Finding them
 
 
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 5}, Usage(100, 5)),
+        (
+            {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30}},
+            Usage(10, 0, 60, 30),
+        ),
+        ({"input_tokens": 100, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 60}}, Usage(40, 5, 60)),
+        (
+            {"input_tokens": 3, "output_tokens": 5, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 7},
+            Usage(3, 5, 60, 7),
+        ),
+    ],
+)
+def test_a_bill_in_a_list_of_messages_in_any_dialect(tmp_path: Path, usage: dict[str, Any], expected: Usage) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps([{"role": "assistant", "content": "x", "model": "m", "usage": usage}]))
+    (found,) = read(path)
+    assert [event.fact for event in found.events if isinstance(event.fact, Spent)] == [Spent("m", expected)]
+
+
 def test_a_directory_is_searched_for_transcripts(tmp_path: Path) -> None:
     deep = tmp_path / "projects" / "p"
     deep.mkdir(parents=True)
