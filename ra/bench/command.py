@@ -1,7 +1,6 @@
 """`ra bench`: what would a context strategy cost? On recorded transcripts, offline, or on your own agent, live."""
 
 import sys
-import time
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from ra.app import open_prices
 from ra.bench import drawing, files, live, live_command, plot, preset, render, runs
-from ra.bench.tables import table
+from ra.bench.tables import paper, table
 from ra.core.errors import UserError
 from ra.costs.prices import Prices
 
@@ -40,7 +39,7 @@ def context(
     ] = "",
     model: Annotated[str, typer.Option("--model", "-m", help="replay at the prices of this model")] = "",
     window: Annotated[int | None, typer.Option("--window", min=1000, help="tokens; instead of the model's own")] = None,
-    since: Annotated[float, typer.Option("--days", min=0, help="of a folder, files of so many days")] = 30,
+    days: Annotated[float, typer.Option("--days", min=0, help="of a folder, files of so many days")] = files.MONTH,
     plot_file: Annotated[
         Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg or .png")
     ] = None,
@@ -77,6 +76,18 @@ def context(
         agent, count = agent or ctx.obj.args.agent or "", turns or len(message)
         plan = live.plan(agent, message, channel, chat_id, named, runs=repeats, turns=count, tools=tools, warm=warm)
         raise typer.Exit(live_command.run(ctx.obj, plan, url=url, token=token, plot=plot_file, as_json=as_json))
+    asked = {
+        "--agent": agent,
+        "--channel": channel != "bench",
+        "--chat-id": chat_id != "bench",
+        "--runs": repeats > 1,
+        "--turns": turns,
+        "--url": url,
+        "--tools": tools != "read-only",
+        "--warm": warm,
+    }
+    if idle := [option for option, given in asked.items() if given]:
+        raise UserError(f"{', '.join(idle)}: only with --message, which asks a live agent.")
     prices = open_prices(ctx.obj.resolved) if ctx.obj is not None else Prices({}, None)
     if preset_name:
         _show_preset(preset_name, prices, as_json=as_json)
@@ -95,16 +106,22 @@ def context(
             f"No price is known for {model!r}. Add it under app.prices in ra.yaml; `ra models` lists models."
         )
     conditions = runs.Conditions(prices, chosen, model, window, sizes=runs.SIZES if frontier else ())
-    found = files.find(paths, since=time.time() - since * 86_400)
-    results = _run(found, conditions, quiet=as_json)
-    if results:
-        _draw(max(results, key=lambda result: result.calls), plot_file, frontier)
+    found = files.find(paths, days=days)
+    results: list[runs.TraceResult] = []
+    code = 0
+    try:
+        _run(found, conditions, results, quiet=as_json)
+    except KeyboardInterrupt:  # what was done so far is worth showing
+        found.skipped.append(f"the rest: interrupted after {len(results)} sessions")
+        code = 130
     if as_json:
         _out(render.as_json(results, found.skipped))
     else:
         _show(results, found.skipped)
-    if not results:
-        raise typer.Exit(1)
+    if results:
+        _draw(max(results, key=lambda result: result.calls), plot_file, frontier)
+    if code or not results:
+        raise typer.Exit(code or 1)
 
 
 def _draw(result: runs.TraceResult, plot_file: Path | None, frontier: Path | None) -> None:
@@ -115,11 +132,11 @@ def _draw(result: runs.TraceResult, plot_file: Path | None, frontier: Path | Non
         drawing.write(plot.frontier(result, title), frontier)
 
 
-def _run(found: files.Found, conditions: runs.Conditions, *, quiet: bool) -> list[runs.TraceResult]:
+def _run(found: files.Found, conditions: runs.Conditions, results: list[runs.TraceResult], *, quiet: bool) -> None:
+    """Replays all files, and adds each result as it is there."""
     from rich.console import Console
     from rich.progress import Progress
 
-    results: list[runs.TraceResult] = []
     hidden = quiet or not sys.stderr.isatty()
     with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
         steps = len(conditions.strategies) + len(conditions.sizes) + 1
@@ -141,13 +158,10 @@ def _run(found: files.Found, conditions: runs.Conditions, *, quiet: bool) -> lis
                 else:
                     results.append(result)
             progress.update(task, completed=number * steps)
-    return results
 
 
 def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
+    console = paper()
     for result in results if len(results) <= 10 else ():
         console.print(render.title(result), style="bold")
         table(console, render.HEADS, render.cells(result))
@@ -171,9 +185,7 @@ def _show_preset(name: str, prices: Prices, *, as_json: bool) -> None:
     if as_json:
         _out(render.preset_json(tables))
         return
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
+    console = paper()
     tokens, costs = render.preset_tables(tables)
     console.print("Input tokens per turn", style="bold")
     table(console, ("Turn", "Layered total input", "Planner total input"), tokens)

@@ -71,6 +71,8 @@ def check(option: str, file: Path | None) -> None:
     """Raises UserError for a file that cannot be drawn, before anything is measured for it."""
     if file is not None and file.suffix.lower() not in SUFFIXES:
         raise UserError(f"{option} {file}: its name must end in {' or '.join(SUFFIXES)}.")
+    if file is not None and not file.parent.is_dir():
+        raise UserError(f"{option} {file}: there is no folder {file.parent}; name another file.")
 
 
 def write(drawing: Drawing, file: Path) -> None:

@@ -1,5 +1,6 @@
 """Which transcripts are there? Files as they are named; of a folder, what is in it and recent."""
 
+import time
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -8,7 +9,7 @@ from ra.core.errors import RaError, UserError
 from ra.timeline.readers import Transcript, read
 
 SUFFIXES = (".jsonl", ".json")
-MONTH_S = 30 * 86_400
+MONTH = 30  # days
 LARGEST_BYTES = 100 * 1024 * 1024  # a larger session would need more than half a gigabyte for its replay
 
 
@@ -19,8 +20,9 @@ class Found(NamedTuple):
     skipped: list[str]
 
 
-def find(paths: Iterable[Path], *, since: float) -> Found:
-    """Files that were named are taken; of folders, transcripts that were written after `since`."""
+def find(paths: Iterable[Path], *, days: float = MONTH) -> Found:
+    """Files that were named are taken; of folders, transcripts of the last so many `days`."""
+    since, span = time.time() - days * 86_400, "1 day" if days == 1 else f"{days:g} days"
     files: dict[Path, None] = {}
     skipped: list[str] = []
     for path in paths:
@@ -31,9 +33,9 @@ def find(paths: Iterable[Path], *, since: float) -> Found:
             inside = sorted(file for file in path.rglob("*") if file.suffix in SUFFIXES and file.is_file())
             recent = [file for file in inside if file.stat().st_mtime >= since]
             if len(recent) < len(inside):
-                skipped.append(f"{path}: {len(inside) - len(recent)} files older than 30 days")
+                skipped.append(f"{path}: {len(inside) - len(recent)} files older than {span}")
             if not recent:
-                skipped.append(f"{path}: no transcript of the last 30 days")
+                skipped.append(f"{path}: no transcript of the last {span}")
             files.update(dict.fromkeys(recent))
         elif not path.is_file():
             skipped.append(f"{path}: not a file")

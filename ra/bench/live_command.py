@@ -14,7 +14,7 @@ from ra.bench import drawing, live, live_render
 from ra.bench.live import Ask, Measured, Plan
 from ra.bench.live_http import Daemon
 from ra.bench.live_process import InProcess
-from ra.bench.tables import table
+from ra.bench.tables import paper, table
 from ra.core.errors import RaError
 
 TOKEN_FILE = "serve.token"  # noqa: S105 (a file's name, in the data directory)
@@ -104,9 +104,7 @@ def _progress(*, quiet: bool) -> Any:
 
 
 def _show(plan: Plan, found: list[live.Arm], notes: list[str], heading: str) -> None:
-    from rich.console import Console
-
-    console = Console(highlight=False, markup=False)
+    console = paper()
     console.print(heading, style="bold", soft_wrap=True)
     if any(arm.compared for arm in found):
         table(console, live_render.heads(found), live_render.cells(found))

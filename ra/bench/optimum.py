@@ -68,7 +68,7 @@ class _Bill:
         read = 0 if self._cold or known < rules.minimum else min(known, total)
         written = total - read if rules.writes and total >= rules.minimum else 0
         usage = Usage(total - read - written, self._output, read, written)
-        return float(self._market.row.price(usage, long_lived=self._market.long_lived))
+        return float(self._market.row.price(usage))
 
 
 class _Sums:

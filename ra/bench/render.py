@@ -1,6 +1,7 @@
 """How are results shown? As JSON for programs, as tables for people."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any
@@ -127,15 +128,23 @@ def sizes(result: TraceResult) -> str:
 def summary(results: Sequence[TraceResult]) -> list[list[str]]:
     """All traces together: what the whole would have cost under each strategy."""
     total: dict[str, Decimal] = {}
+    recorded: dict[str, Decimal] = {}  # of the sessions that a strategy could be replayed on
+    sessions: Counter[str] = Counter()
     for result in results:
+        paid = sum((Decimal(str(row.cost)) for row in result.rows if row.strategy == RECORDED), Decimal(0))
         for row in result.rows:
             total[row.strategy] = total.get(row.strategy, Decimal(0)) + Decimal(str(row.cost))
-    recorded = total.get(RECORDED, Decimal(0))
+            recorded[row.strategy] = recorded.get(row.strategy, Decimal(0)) + paid
+            sessions[row.strategy] += 1
+
+    def against(name: str, cost: Decimal) -> str:
+        if name == RECORDED or not recorded[name]:
+            return ""
+        part = "" if sessions[name] == len(results) else f" (in {sessions[name]} of {len(results)})"
+        return f"{cost / recorded[name] - 1:+.0%}{part}"
+
     ordered = sorted(total.items(), key=lambda item: (item[0] != RECORDED, item[1]))
-    return [
-        [name, f"${cost:.2f}", f"{cost / recorded - 1:+.0%}" if recorded and name != RECORDED else ""]
-        for name, cost in ordered
-    ]
+    return [[name, f"${cost:.2f}", against(name, cost)] for name, cost in ordered]
 
 
 def between(results: Sequence[TraceResult]) -> str:

@@ -79,7 +79,6 @@ class Market(NamedTuple):
 
     row: PriceRow
     rules: CacheRules
-    long_lived: bool = False
 
 
 class Memory:
@@ -120,7 +119,7 @@ class Billing:
         marks = [0, *(ends[index] for index in sent.marks)]
         input = cache.send(pieces, now=call.time, marks=marks)
         usage = Usage(input.input, call.output, input.cache_read, input.cache_write)
-        return usage, aside + market.row.price(usage, long_lived=market.long_lived)
+        return usage, aside + market.row.price(usage)
 
     def expects(self, sent: Sent, call: Call) -> Usage:
         """How the request would be billed."""

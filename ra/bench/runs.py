@@ -12,7 +12,7 @@ from ra.bench.comparisons import BatchPrune, Nothing, Recorded, RollingMask
 from ra.bench.layered import Layered, Planner
 from ra.bench.optimum import optimum
 from ra.bench.replay import Market, Memory, Row, Strategy, replay
-from ra.bench.trace import Trace
+from ra.bench.trace import LARGEST, Trace
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator
 from ra.context.window import trigger
@@ -105,6 +105,8 @@ def compare(
     rows = [replay(trace, memory, Recorded(trace), market, as_billed=True)]
     step()
     left_out = list(skipped)
+    if trace.damaged:
+        left_out.append(f"{trace.damaged} bills of more than {LARGEST:,} tokens: estimated instead")
     for chosen in conditions.strategies:
         try:
             rows.append(replay(trace, memory, _strategy(chosen, trace, window, market, conditions), market))
@@ -194,14 +196,17 @@ def _market(trace: Trace, conditions: Conditions) -> Callable[[str], Market]:
         if model not in known:
             row = conditions.prices.row(model, at=day) or default
             rules = rules_for(model, write_costs_more=row.rates.cache_write > row.rates.input, long_lived=long_lived)
-            known[model] = Market(row, rules, long_lived)
+            known[model] = Market(row.long_lived() if long_lived else row, rules)
         return known[model]
 
     return market
 
 
 def _lives_long(trace: Trace) -> bool:
-    """Did caches survive pauses of more than five minutes? Then the hour-long cache was in use."""
+    """Was the hour-long cache in use? The bills say so, or caches survived pauses of more than five minutes."""
+    written = [call for call in trace.calls if call.usage and call.usage.cache_write]
+    if any(call.long_lived for call in written):
+        return 2 * sum(call.long_lived for call in written) > len(written)
     kept = lost = 0
     for before, call in pairwise(trace.calls):
         if before.usage and call.usage and LIFETIME_S + 60 < call.time - before.time < LONG_LIFETIME_S:
@@ -224,6 +229,5 @@ def _calibration(trace: Trace, recorded: Row, market: Callable[[str], Market]) -
     billed = Decimal(0)
     for call in trace.calls:
         if call.usage is not None:
-            one = market(call.model)
-            billed += call.dollars or one.row.price(call.usage, long_lived=one.long_lived)
+            billed += call.dollars or market(call.model).row.price(call.usage)
     return Calibration(float(round(billed, 6)), recorded.cost, recorded.lost)

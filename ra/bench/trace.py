@@ -11,6 +11,7 @@ from ra.core.messages import Message
 from ra.core.model import Usage
 
 PACE_S = 10.0  # between calls of a transcript without times
+LARGEST = 10_000_000  # tokens of a request; no window is larger: a bill beyond that is damaged
 _CREDIBLE = (0.3, 4.0)  # counted by the provider for one of ours; outside, something else lies between two calls
 _FACTORS = (("claude", 1.25), ("gemini", 1.15))
 
@@ -25,13 +26,15 @@ class Call(NamedTuple):
     output: int
     usage: Usage | None
     dollars: Decimal | None
+    long_lived: bool = False  # it wrote to the cache for an hour
 
 
 class Trace:
     """One recorded conversation, ready to be replayed any number of times.
 
     `base` is what no transcript shows: system prompt and tools, as far as the first bill tells. `sizes` holds the
-    tokens of each message: where two bills enclose it, those that the provider counted, else estimated ones.
+    tokens of each message: where two bills enclose it, those that the provider counted, else estimated ones. `damaged`
+    counts bills that cannot be true; their calls are taken as calls without one.
     """
 
     def __init__(self, name: str, model: str, events: Sequence[TimelineEvent], estimator: Estimator) -> None:
@@ -40,6 +43,7 @@ class Trace:
         self.events = _timed(events)
         self.estimator = estimator
         self.calls = _calls(self.events, model, estimator)
+        self.damaged = sum(isinstance(event.fact, Spent) and not _credible(event.fact) for event in self.events)
         self._sizes: dict[int, tuple[Message, int]] = {}
         self.factor = self._measure()
         self.base = self._base()
@@ -119,6 +123,8 @@ def _calls(events: Sequence[TimelineEvent], model: str, estimator: Estimator) ->
             case _:
                 continue
         spent = bills.get(index)
+        if spent is not None and not _credible(spent):
+            spent = None
         if spent is not None and not spent.usage.total_input:
             continue  # broken off before anything was counted
         if spent is None and isinstance(event.fact, Cut):
@@ -128,8 +134,13 @@ def _calls(events: Sequence[TimelineEvent], model: str, estimator: Estimator) ->
         output = spent.usage.output if spent else estimator.message(message)
         dollars = Decimal(spent.dollars) if spent and spent.dollars else None
         usage, spoke = (spent.usage, spent.model) if spent else (None, message.model)
-        calls.append(Call(index, message, spoke or model, start, output, usage, dollars))
+        long_lived = spent is not None and spent.long_lived
+        calls.append(Call(index, message, spoke or model, start, output, usage, dollars, long_lived))
     return calls
+
+
+def _credible(spent: Spent) -> bool:
+    return spent.usage.total_input + spent.usage.output <= LARGEST
 
 
 def _bills(events: Sequence[TimelineEvent]) -> dict[int, Spent]:

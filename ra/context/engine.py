@@ -101,7 +101,7 @@ class Engine:
         reason = self._reason(total, force, refit)
         if total is None or not reason:
             return self._hand_over(self.view, total)
-        space = self.room(total, refit, eager=reason == force != OVERFLOW)
+        space = self.room(total, refit, eager=reason == force != OVERFLOW, forced=reason == THRESHOLD)
         sent = self._finish(self.view, total, cut=self.meter.cut)
         shrunk = await self.compactor.shrink(self.view, space, reason, sent=sent, focus=focus)
         if space.must and shrunk.view.tokens() > space.most and self.window.origin != "guessed":
@@ -148,13 +148,15 @@ class Engine:
             return OVERFLOW if most and total > most else ""
         if self.settings.enabled and level is not None and total > level:
             return THRESHOLD
-        return wanted(self._economy, self.view, self.room(total), total) if self._economy and self._may_pay() else ""
+        if self._economy is None or not self._may_pay():
+            return ""
+        return wanted(self._economy, self.view, self.room(total), total, self.compactor.hide)
 
     def _may_pay(self) -> bool:
         """Could a cut be worth its price? Not while all there is would stay: then nothing is counted for it either."""
         return self._economy is not None and self.meter.billed > self._economy.sizes(self.window.limit)[0]
 
-    def room(self, total: int, refit: int | None = None, *, eager: bool = False) -> Room:
+    def room(self, total: int, refit: int | None = None, *, eager: bool = False, forced: bool = False) -> Room:
         """What a request that is now `total` tokens may come down to."""
         limit = self.window.limit
         return room(
@@ -164,7 +166,7 @@ class Engine:
             limit=limit,
             max_output=self._max_output,
             refit=refit,
-            cut=self._economy.sizes(limit) if self._economy else None,
+            cut=self._economy.sizes(limit, forced=forced) if self._economy else None,
             eager=eager,
             stack=self._economy is not None and self._economy.warm,
         )

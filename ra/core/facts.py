@@ -30,6 +30,7 @@ class Spent(Value, frozen=True):
     parts: dict[str, int] = {}  # tokens of the request by source
     seconds: float = 0.0
     estimated: bool = False  # the provider told no usage: it is ours
+    long_lived: bool = False  # what it wrote to the cache was kept for an hour, at its own price
 
 
 class Configured(Value, frozen=True):

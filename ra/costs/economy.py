@@ -12,7 +12,7 @@ the session has cost, beyond what earlier cuts have saved.
 """
 
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 from ra.core.facts import Checkpointed, Configured, Rotated, Spent, TimelineEvent
 from ra.core.model import Usage
@@ -24,6 +24,8 @@ AT_RISK = 0.04  # of what the session has cost may be lost on cuts that the sess
 SHRINK = 0.90  # a cut leaves at most so much of the request, or it does not happen
 RECENT = 8_000  # tokens of the newest groups that stay word for word
 SMALL_INDEX = 8_000  # tokens of the indexes in a small window, if half of what is free there holds them
+LEAST_INDEX = 3_000  # tokens of the index that any cut may leave
+INDEX_CHARS = 3  # for one token of an index, about
 INDEX = 40_000  # tokens, at most, of the indexes that stand in for the rest; they are as long as there are names
 
 Reason = Literal["", "free now", "rent paid"]
@@ -75,10 +77,14 @@ class Economy:
                 self._bill(event.time, spent)
             case Spent() as spent:
                 self._spent += _dollars(spent, self._row(spent.model))
-            case Checkpointed() as checkpoint:
+            case Checkpointed(reason=reason) as checkpoint if reason in get_args(Reason):
                 self._cut = checkpoint
                 self._carried = []
                 self._hidden += max(0, checkpoint.before - checkpoint.after)
+            case Checkpointed(marker=marker):
+                # Any other rule would have cut here as well, or the user did: no gain, and a long index to pay for.
+                self._carried, self._hidden, self._cut = [], 0, None
+                self._saved -= max(0, len(marker) // INDEX_CHARS - LEAST_INDEX) * self._index_price()
             case Rotated():
                 self._carried, self._hidden, self._cut = [], 0, None
             case Configured(model=model):
@@ -88,8 +94,18 @@ class Economy:
             case _:
                 pass
 
-    def sizes(self, window: int | None) -> tuple[int, int]:
-        return sizes(window, self._index)
+    def sizes(self, window: int | None, *, forced: bool = False) -> tuple[int, int]:
+        """What a cut leaves. One that cannot be helped has no price; that its index is longer than it must be has one.
+
+        Where a long index would cost too much, more stays word for word.
+        """
+        recent, index = sizes(window, self._index)
+        price = self._index_price()
+        if forced and price and window:
+            afforded = LEAST_INDEX + int(max(0.0, self._allowed) / price)
+            if afforded < index:
+                return window // 5, afforded
+        return recent, index
 
     def wants(self, *, before: int, zone: int, behind: int, stand_in: int) -> Reason:
         """Why the next request should be cut before it is sent; "" when it should not.
@@ -107,14 +123,23 @@ class Economy:
             return "free now"
         least = _reading(row, request.after)
         rent = sum(_reading(row, total) - least for total in self._carried if total > request.after)
-        allowed = self._saved + AT_RISK * self._spent
-        return "rent paid" if rent >= price and price <= allowed else ""
+        return "rent paid" if rent >= price and price <= self._allowed else ""
 
     @property
     def warm(self) -> bool:
         """Is the last request still in the provider's cache?"""
         rules = self._rules(self._model)
         return rules.kind != "none" and self._sent is not None and self._now - self._sent <= rules.lifetime_s
+
+    @property
+    def _allowed(self) -> float:
+        """Dollars that may be lost now."""
+        return self._saved + AT_RISK * self._spent
+
+    def _index_price(self) -> float:
+        """Dollars of one more token of an index: it is written once, and reading it may cost as much again."""
+        row = self._row(self._model)
+        return 2 * float(row.rates.cache_write) / MILLION if row else 0.0
 
     def _price_of(self, row: PriceRow, request: Cuttable) -> float | None:
         """What the cut adds to the next bill, below zero when it takes away; None where nothing costs anything."""
@@ -157,7 +182,7 @@ def sizes(window: int | None, index: int = INDEX) -> tuple[int, int]:
 def _dollars(spent: Spent, row: PriceRow | None) -> float:
     if spent.dollars:
         return float(spent.dollars)
-    return float(row.price(spent.usage)) if row else 0.0
+    return float(row.price(spent.usage, long_lived=spent.long_lived)) if row else 0.0
 
 
 def _reading(row: PriceRow, total: int) -> float:

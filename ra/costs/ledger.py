@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from typing import Literal
 
+from msgspec.structs import replace
+
 from ra.core.facts import Spent, TimelineEvent
 from ra.core.model import Usage
 from ra.core.value import Value
@@ -40,6 +42,21 @@ def total(spends: Iterable[Spend], key: str = "total") -> Spend:
         dollars += spend.dollars
         unpriced += spend.unpriced
     return Spend(key, calls, usage, dollars, unpriced)
+
+
+def priced(events: Iterable[TimelineEvent], row: Callable[[str, float], PriceRow | None]) -> list[TimelineEvent]:
+    """The events, with the price of the day on every bill that came without one. `row`: a model's prices at a time."""
+
+    def bill(event: TimelineEvent) -> TimelineEvent:
+        if not isinstance(spent := event.fact, Spent) or spent.dollars:
+            return event
+        prices = row(spent.model, event.time)
+        if prices is None:
+            return event
+        dollars = prices.price(spent.usage, long_lived=spent.long_lived)
+        return TimelineEvent(event.at, event.time, replace(spent, dollars=f"{dollars:f}"))
+
+    return [bill(event) for event in events]
 
 
 def fold(

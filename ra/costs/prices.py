@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 from pathlib import Path
 
+import msgspec
+
 from ra.core.model import Usage
 from ra.core.model_names import stems_of
 from ra.core.value import Value
@@ -50,6 +52,11 @@ class PriceRow(Value, frozen=True):
                 return tier.rates
         return self.rates
 
+    def long_lived(self) -> "PriceRow":
+        """The same prices where every cache write is one for an hour."""
+        tiers = tuple(Tiered(tier.above, _for_an_hour(tier.rates)) for tier in self.tiers)
+        return PriceRow(self.model, _for_an_hour(self.rates), tiers, self.window)
+
     def price(self, usage: Usage, *, long_lived: bool = False) -> Decimal:
         """Dollars of one call. With `long_lived`, cache writes are those of the one-hour cache."""
         rates = self.at(usage.total_input)
@@ -60,6 +67,10 @@ class PriceRow(Value, frozen=True):
             + usage.cache_read * rates.cache_read
             + usage.cache_write * write
         ) / MILLION
+
+
+def _for_an_hour(rates: Rates) -> Rates:
+    return msgspec.structs.replace(rates, cache_write=rates.cache_write_1h)
 
 
 class Prices:

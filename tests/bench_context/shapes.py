@@ -14,7 +14,10 @@ WORDS = (
 
 
 class Shape:
-    """Steps per prompt, prompts, words of a result, words of an answer, seconds per step, seconds between prompts."""
+    """Steps per prompt, prompts, words of a result, words of an answer, seconds per step, seconds between prompts.
+
+    Of so many words of a result one is a new name; so many calls are made at once in a step.
+    """
 
     def __init__(
         self,
@@ -27,12 +30,15 @@ class Shape:
         step_s: float = 8.0,
         idle_s: float = 60.0,
         files: int = 30,
+        dense: int = 60,
+        parallel: int = 1,
     ) -> None:
         self.name = name
         self.prompts, self.steps = prompts, steps
         self.result_words, self.answer_words = result_words, answer_words
         self.step_s, self.idle_s = step_s, idle_s
         self.files = files
+        self.dense, self.parallel = dense, parallel
 
 
 SHAPES = (
@@ -46,6 +52,12 @@ SHAPES = (
     Shape("long idle gaps", prompts=25, steps=6, result_words=500, answer_words=80, idle_s=1800),
     Shape("long run", prompts=12, steps=40, result_words=800, answer_words=80),
 )
+
+CODE = (
+    Shape("dense code", prompts=4, steps=6, result_words=2500, answer_words=60, dense=4),
+    Shape("dense code at once", prompts=5, steps=12, result_words=120, answer_words=60, dense=4, parallel=10),
+)
+"""Sessions whose results are full of names: their indexes are long."""
 
 
 def session(shape: Shape, *, model: str, seed: int = 1) -> list[TimelineEvent]:
@@ -67,19 +79,18 @@ def _facts(shape: Shape, model: str, dice: random.Random) -> Iterator[tuple[floa
         for step in range(shape.steps + 1):
             now += shape.step_s * dice.uniform(0.4, 1.6)
             words = _prose(dice, shape.answer_words, known)
-            call = None
-            if step < shape.steps:
+            calls: list[ToolCall] = []
+            for number in range(shape.parallel if step < shape.steps else 0):
                 near = known[-40:] if dice.random() < 0.8 else known
                 names = dice.sample(near, min(len(near), 3))
                 args = {"path": dice.choice(paths), "pattern": " ".join(names), "line": dice.randrange(10, 900)}
-                call = ToolCall(f"c{prompt}-{step}", dice.choice(["Read", "Grep", "Edit"]), args)
-            blocks = (Text(words), call) if call else (Text(words),)
-            size = _tokens(words) + 40
-            yield now, Said(Message("assistant", blocks, model=model))
+                calls.append(ToolCall(f"c{prompt}-{step}-{number}", dice.choice(["Read", "Grep", "Edit"]), args))
+            size = _tokens(words) + 40 * max(1, len(calls))
+            yield now, Said(Message("assistant", (Text(words), *calls), model=model))
             yield now, Spent(model, Usage(input=total, output=size))
             total += size
-            if call:
-                output = _prose(dice, shape.result_words, known, fresh=shape.result_words // 60)
+            for call in calls:
+                output = _prose(dice, shape.result_words, known, fresh=shape.result_words // shape.dense)
                 total += _tokens(output)
                 now += shape.step_s * 0.1
                 yield now, Said(result(call, output))

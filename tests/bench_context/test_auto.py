@@ -4,7 +4,7 @@ import pytest
 
 from ra.bench.runs import Conditions, compare
 from ra.costs.prices import Prices
-from tests.bench_context.shapes import SHAPES, Shape, session
+from tests.bench_context.shapes import CODE, SHAPES, Shape, session
 
 PRICES = Prices({}, None)
 ALTERNATIVES = ("nothing", "truncate", "summarize", "digest")
@@ -46,3 +46,17 @@ def test_wherever_a_session_ends_auto_has_not_wasted_money(share: float):
     _, nothing, auto = found.rows
     assert auto.cost <= 1.05 * nothing.cost
     assert auto.recall >= 0.995
+
+
+@pytest.mark.parametrize(
+    ("shape", "window"), [(CODE[0], 100_000), (CODE[0], 200_000), (CODE[1], 64_000), (CODE[1], 100_000)]
+)
+def test_long_indexes_cost_no_more_than_they_may(shape: Shape, window: int):
+    model = "claude-opus-4-5"
+    conditions = Conditions(PRICES, ("truncate", "summarize", "digest", "auto"), window=window)
+    for seed in (1, 2, 3):
+        found = compare("f", "n", model, session(shape, model=model, seed=seed), conditions)
+        assert found is not None
+        rows = {row.strategy: row for row in found.rows}
+        assert rows["auto"].cost <= 1.05 * min(rows[name].cost for name in ("truncate", "summarize", "digest"))
+        assert rows["auto"].recall >= rows["digest"].recall - 0.005

@@ -1,6 +1,10 @@
 import json
 import math
 import os
+import signal
+import subprocess
+import sys
+import time
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
 from itertools import pairwise
@@ -14,7 +18,8 @@ from typer.testing import CliRunner
 
 from ra.bench import drawing, files, plot, render
 from ra.bench.command import app
-from ra.bench.runs import SIZES, STRATEGIES, Conditions, compare
+from ra.bench.replay import Row
+from ra.bench.runs import SIZES, STRATEGIES, Conditions, TraceResult, compare
 from ra.core.errors import UserError
 from ra.costs.prices import Prices
 from tests.bench_context.shapes import SHAPES, session
@@ -98,6 +103,7 @@ def test_nothing_to_replay_is_a_failure_that_says_why(tmp_path: Path):
         (["--trace", str(DEMO), "--model", "nobody"], "No price is known for 'nobody'"),
         (["--trace", str(DEMO), "--strategies", "nothing", "--plot", "/no/such/out.svg"], "name another file"),
         (["--preset", "sede"], "Unknown preset 'sede'; use seed"),
+        (["--trace", str(DEMO), "--turns", "3", "--agent", "a"], "--agent, --turns: only with --message"),
     ],
 )
 def test_mistakes_name_their_fix(words: list[str], message: str):
@@ -180,4 +186,75 @@ def test_ticks_are_round(most: float, expected: list[float]):
 
 def test_a_pipe_in_a_folder_is_not_opened(tmp_path: Path):
     os.mkfifo(tmp_path / "pipe.jsonl")
-    assert files.find([tmp_path], since=0).files == []
+    assert files.find([tmp_path]).files == []
+
+
+def test_what_is_left_out_names_the_days_that_were_asked_for(folder: Path):
+    for days, said in (("1", "1 files older than 1 day"), ("7.5", "1 files older than 7.5 days")):
+        _, out = bench("--trace", str(folder), "--days", days, "--json", "--strategies", "nothing")
+        assert any(said in line for line in json.loads(out)["skipped"])
+
+
+def test_a_bill_that_cannot_be_true_is_said_and_estimated_instead(tmp_path: Path):
+    usage = {"prompt_tokens": 999_999_999_999, "completion_tokens": 5}
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho", "usage": usage}]
+    (tmp_path / "absurd.json").write_text(json.dumps({"model": "gpt-4o", "messages": messages}))
+    code, out = bench(str(tmp_path / "absurd.json"), "--json")
+    assert code == 0
+    (trace,) = json.loads(out)["traces"]
+    assert trace["skipped"] == ["1 bills of more than 10,000,000 tokens: estimated instead"]
+    assert all(row["peak"] < 1000 for row in trace["rows"])
+
+
+def test_no_figure_is_cut_off_on_a_narrow_terminal(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    _, told = bench("--trace", str(DEMO), "--json", "--strategies", "auto")
+    _, shown = bench("--trace", str(DEMO), "--strategies", "auto")
+    for row in json.loads(told)["traces"][0]["rows"]:
+        assert f"{row['peak']:,}" in shown
+        assert f"{row['recall']:.3f}" in shown
+
+
+def test_a_name_in_a_transcript_cannot_steer_the_terminal(tmp_path: Path):
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "ho", "model": "x\x1b[2J\u202ey"}]
+    (tmp_path / "evil.json").write_text(json.dumps({"messages": messages}))
+    code, out = bench(str(tmp_path / "evil.json"), "--strategies", "nothing")
+    assert code == 0
+    assert "x\N{REPLACEMENT CHARACTER}[2J\N{REPLACEMENT CHARACTER}y" in out
+    assert "\x1b" not in out
+
+
+def test_a_strategy_is_compared_on_the_sessions_that_it_was_replayed_on():
+    def result(*rows: Row) -> TraceResult:
+        return TraceResult("f", "n", "m", 1, 1000, 0.0, 0.0, rows)
+
+    def row(strategy: str, cost: float) -> Row:
+        return Row(strategy, cost, 0.0, 1, 0, 1.0)
+
+    both = result(row("recorded", 10.0), row("nothing", 10.0), row("auto", 5.0))
+    one = result(row("recorded", 90.0), row("nothing", 45.0))
+    assert render.summary([both, one]) == [
+        ["recorded", "$100.00", ""],
+        ["auto", "$5.00", "-50% (in 1 of 2)"],
+        ["nothing", "$55.00", "-45%"],
+    ]
+
+
+def test_an_interrupted_replay_shows_what_was_done(tmp_path: Path):
+    (tmp_path / "traces").mkdir()
+    first = tmp_path / "traces" / "0.jsonl"
+    first.write_bytes(DEMO.read_bytes())
+    for number in range(1, 1000):
+        (tmp_path / "traces" / f"{number}.jsonl").hardlink_to(first)
+    words = [sys.executable, "-m", "ra", "bench", "context", "--trace", str(first.parent), "--json"]
+    home = tmp_path / "home"
+    with subprocess.Popen(words, stdout=subprocess.PIPE, env={**os.environ, "RA_HOME": str(home)}) as process:
+        while process.poll() is None and not any(home.glob("*prices*")):  # loaded with the first of them
+            time.sleep(0.05)
+        time.sleep(2)
+        process.send_signal(signal.SIGINT)
+        out, _ = process.communicate(timeout=60)
+    found = json.loads(out)
+    assert process.returncode == 130
+    assert 0 < len(found["traces"]) < 1000
+    assert found["skipped"][-1] == f"the rest: interrupted after {len(found['traces'])} sessions"

@@ -211,3 +211,22 @@ def test_the_demo_trace_shows_what_auto_saves():
     assert rows["auto"].recall >= 0.995
     assert found.optimum is not None
     assert Decimal(str(found.optimum)) <= Decimal(str(rows["auto"].cost))
+
+
+def test_writes_for_an_hour_are_billed_as_such_where_the_bills_say_so_and_no_pause_shows_it():
+    def bill(*, long_lived: bool) -> runs.Calibration:
+        facts: list[tuple[float, Fact]] = []
+        for number in range(6):
+            usage = Usage(output=10, cache_read=5000 * number, cache_write=5000)
+            facts += [
+                (number, Said(say("user", " word" * 4000))),
+                (number, spoken(" word" * 900)),
+                (number, Spent(OPUS, usage, long_lived=long_lived)),
+            ]
+        calibration = run(timeline(*facts), "auto").calibration
+        assert calibration is not None
+        return calibration
+
+    short, long = bill(long_lived=False), bill(long_lived=True)
+    assert long.billed - short.billed == pytest.approx(30_000 * (10 - 6.25) / 1e6)
+    assert abs(long.difference) < 0.02

@@ -1,6 +1,7 @@
 """`ra cost` agrees with what the runs themselves said, whatever was forked."""
 
 import json
+from pathlib import Path
 
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import Shell
@@ -55,3 +56,23 @@ def test_the_total_counts_each_call_once_however_it_is_divided(shell: Shell, hel
     shell.ra("-c", "two")
     totals = {shell.ra("cost", "--by", by).stdout.decode().splitlines()[-1] for by in ("model", "source", "session")}
     assert [line.split("\t")[:2] for line in totals] == [["total", "2"]]
+
+
+def test_an_imported_session_is_priced_and_a_call_without_a_price_is_named(shell: Shell, tmp_path: Path) -> None:
+    usage = {"prompt_tokens": 1_000_000, "completion_tokens": 0}
+    for model in ("gpt-4o", "nobody-knows-it"):
+        messages = [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "ho", "model": model, "usage": usage},
+        ]
+        (tmp_path / f"{model}.json").write_text(json.dumps({"messages": messages}))
+        assert shell.ra("sessions", "import", str(tmp_path / f"{model}.json")).returncode == 0
+    done = shell.ra("cost", "--by", "tool")
+    shown = {line.split("\t")[0]: line.split("\t")[1:5] for line in done.stdout.decode().splitlines()[1:]}
+    assert shown == {
+        "other input": ["2", "2,000,000", "0", "$2.50"],
+        "total": ["2", "2,000,000", "0", "$2.50"],
+    }
+    assert b"1 of 2 calls have no known price and are not in the sum." in done.stderr
+    by_model = shell.ra("cost").stdout.decode().splitlines()
+    assert [line.split("\t")[4] for line in by_model[1:]] == ["$2.50", "\N{EN DASH}", "$2.50"]

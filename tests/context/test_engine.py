@@ -488,7 +488,7 @@ class Cheap:
     def observe(self, event: TimelineEvent) -> None:
         pass
 
-    def sizes(self, window: int | None) -> tuple[int, int]:
+    def sizes(self, window: int | None, *, forced: bool = False) -> tuple[int, int]:
         return 1000, self._index
 
     def wants(self, **sizes: int) -> str:

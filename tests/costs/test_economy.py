@@ -136,3 +136,30 @@ def test_whenever_a_session_ends_it_has_cost_little_more_than_without_cuts(
         auto.observe(TimelineEvent(3, now, Spent(model, usage)))
         cached = total if total >= rules.minimum else 0
         assert paid <= plain * (1 + AT_RISK + 0.01) + 1e-9
+
+
+WINDOW = 120_000
+
+
+def test_a_cut_that_cannot_be_helped_leaves_an_index_that_may_be_lost():
+    # Of $5.00 four hundredths are $0.20: that pays for 16 000 more tokens, written once and read for as much again.
+    assert economy(SPENT_BEFORE).sizes(WINDOW, forced=True) == (WINDOW // 5, 3_000 + 16_000)
+    dollar = Spent(OPUS, Usage(), "1.00", purpose="summary")
+    assert economy(dollar).sizes(WINDOW, forced=True) == (WINDOW // 5, 3_000 + 3_200)
+    assert economy(dollar).sizes(WINDOW) == (8_000, 20_000)
+    assert economy().sizes(WINDOW, forced=True) == (WINDOW // 5, 3_000)
+
+
+def test_where_nothing_costs_anything_an_index_is_as_long_as_it_can_be():
+    for model in ("free", "nobody-knows-it"):
+        assert economy(model=model).sizes(WINDOW, forced=True) == (8_000, 20_000)
+
+
+def test_a_cut_that_cannot_be_helped_saves_nothing_and_its_long_index_is_paid_for():
+    after = bills(*[40_000] * 30)
+    long = Checkpointed("digest", "threshold", marker="x" * 3 * 5_000, before=95_000, after=30_000)
+    short = Checkpointed("digest", "threshold", marker="x" * 3 * 3_000, before=95_000, after=30_000)
+    cut, none = ([SPENT_BEFORE, short, *after], [SPENT_BEFORE, *after])
+    assert economy(*cut).sizes(WINDOW * 10, forced=True) == economy(*none).sizes(WINDOW * 10, forced=True)
+    afforded = economy(SPENT_BEFORE, short).sizes(WINDOW * 10, forced=True)[1]
+    assert economy(SPENT_BEFORE, long).sizes(WINDOW * 10, forced=True)[1] == afforded - 2_000

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from ra.core.facts import Fact, Spent, TimelineEvent
 from ra.core.model import Usage
-from ra.costs.ledger import BYS, By, Spend, fold, total
+from ra.costs.ledger import BYS, By, Spend, fold, priced, total
 from ra.costs.prices import PriceRow, Prices
 
 PRICES = Prices({}, None)
@@ -105,3 +105,22 @@ def test_however_it_is_told_it_adds_up(calls: list[tuple[Usage, dict[str, int], 
     told = total(fold([("a", timeline(*facts))], by=by, rows=rows))
     assert told.usage == sum((fact.usage for fact in facts), Usage())
     assert abs(told.dollars - sum(Decimal(fact.dollars or 0) for fact in facts)) < Decimal("1e-20")
+
+
+def test_a_bill_without_a_price_gets_that_of_its_day() -> None:
+    paid = Spent(OPUS, Usage(1000), "0.5")
+    unpaid = Spent(OPUS, Usage(1000, cache_write=100_000), long_lived=True)
+    unknown = Spent("nobody", Usage(1000))
+    asked: list[tuple[str, float]] = []
+
+    def row(model: str, at: float) -> PriceRow | None:
+        asked.append((model, at))
+        return rows(model)
+
+    events = timeline(paid, unpaid, unknown)
+    assert [event.fact for event in priced(events, row)] == [
+        paid,
+        Spent(OPUS, unpaid.usage, "1.005", long_lived=True),
+        unknown,
+    ]
+    assert asked == [(event.fact.model, event.time) for event in events[1:] if isinstance(event.fact, Spent)]

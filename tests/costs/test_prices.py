@@ -105,6 +105,8 @@ def test_one_hour_writes_have_their_own_rate(prices: Prices) -> None:
     row = prices.row("claude-opus-4-5")
     assert row is not None
     assert row.price(Usage(cache_write=100_000), long_lived=True) == 1
+    for usage in (Usage(cache_write=100_000), Usage(10, 20, 190_000, 30_000)):
+        assert row.long_lived().price(usage) == row.price(usage, long_lived=True)
     assert row.price(Usage(cache_write=100_000)) == Decimal("0.625")
 
 

@@ -1,13 +1,16 @@
 """Is a damaged, huge, foreign or hostile file used as far as it goes, and never a crash?"""
 
 import json
+import os
 import tempfile
+import tracemalloc
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ra.core.errors import UserError
 from ra.core.facts import Said
 from ra.core.messages import say
 from ra.timeline.readers import lines, read
@@ -169,3 +172,25 @@ def test_damage_at_any_place_is_no_crash(content: bytes, place: float, damage: b
     start = int(place * len(content))
     events, _ = reading(content[:start] + damage + (b"" if cut else content[start + len(damage) :]))
     assert events >= 0
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    with pytest.raises(UserError, match="it is no file"):
+        read(tmp_path / "pipe.jsonl")
+    with pytest.raises(UserError, match="it is a folder"):
+        read(tmp_path)
+
+
+def test_a_huge_damaged_document_is_not_spread_out_in_memory(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    with path.open("wb") as file:
+        file.write(b'[{"role": "user", "content": "hi"}')
+        file.truncate(4 * lines.LONGEST)
+    tracemalloc.start()
+    (found,) = read(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert [event.fact for event in found.events] == [Said(say("user", "hi"))]
+    assert found.skipped == ["element 2: broken; nothing can be read from there on"]
+    assert most < 3.5 * lines.LONGEST

@@ -210,6 +210,27 @@ def test_a_claude_code_answer_spread_over_lines_is_one_message_with_one_bill(tmp
     ]
 
 
+def test_what_claude_code_wrote_for_an_hour_has_its_own_price(tmp_path: Path) -> None:
+    def line(second: int, output: int, hour: int, minutes: int, id: str) -> dict[str, Any]:
+        made = claude_answer(second, {"type": "text", "text": "x" * output}, output, id=id, uuid=f"{id}{output}")
+        kept = {"ephemeral_1h_input_tokens": hour, "ephemeral_5m_input_tokens": minutes}
+        made["message"]["usage"]["cache_creation"] = kept
+        return made
+
+    path = written(
+        tmp_path / "s.jsonl",
+        claude_line(1, "user", "hi", uuid="u1"),
+        line(2, 1, 7, 0, "msg_1"),
+        line(2, 9, 7, 0, "msg_1"),
+        line(3, 1, 0, 7, "msg_2"),
+    )
+    (found,) = read(path)
+    assert [event.fact for event in found.events if isinstance(event.fact, Spent)] == [
+        Spent("claude-x", Usage(3, 9, 11, 7), long_lived=True),
+        Spent("claude-x", Usage(3, 1, 11, 7)),
+    ]
+
+
 def test_sub_agents_of_claude_code_are_conversations_of_their_own(tmp_path: Path) -> None:
     path = written(
         tmp_path / "s.jsonl",
@@ -329,6 +350,31 @@ def test_a_codex_rollout(tmp_path: Path) -> None:
             "/p",
         )
     ]
+
+
+def test_what_codex_wrote_to_the_cache_is_neither_read_nor_plain_input(tmp_path: Path) -> None:
+    def tokens(second: int, whole: int, read: int, written: int) -> dict[str, Any]:
+        usage = {
+            "input_tokens": whole,
+            "cached_input_tokens": read,
+            "cache_write_input_tokens": written,
+            "output_tokens": second,
+        }
+        return codex_line(second, "event_msg", type="token_count", info={"total_token_usage": usage})
+
+    path = written(
+        tmp_path / "rollout-1.jsonl",
+        codex_line(1, "session_meta", id="x", cwd="/p"),
+        codex_item(2, "message", role="assistant", content=[{"type": "output_text", "text": "one"}]),
+        tokens(2, 1000, 0, 900),
+        codex_item(3, "message", role="assistant", content=[{"type": "output_text", "text": "two"}]),
+        tokens(3, 2200, 900, 1100),
+        codex_item(4, "message", role="assistant", content=[{"type": "output_text", "text": "absurd"}]),
+        tokens(4, 2210, 950, 9000),
+    )
+    (found,) = read(path)
+    bills = [event.fact.usage for event in found.events if isinstance(event.fact, Spent)]
+    assert bills == [Usage(100, 2, 0, 900), Usage(100, 1, 900, 200), Usage(0, 1, 10, 0)]
 
 
 def test_an_old_codex_rollout_without_envelopes(tmp_path: Path) -> None:
@@ -452,6 +498,28 @@ def test_messages_in_the_dialect_of_anthropic(tmp_path: Path) -> None:
 
 
 # Finding them
+
+
+@pytest.mark.parametrize(
+    ("usage", "expected"),
+    [
+        ({"prompt_tokens": 100, "completion_tokens": 5}, Usage(100, 5)),
+        (
+            {"prompt_tokens": 100, "prompt_tokens_details": {"cached_tokens": 60, "cache_write_tokens": 30}},
+            Usage(10, 0, 60, 30),
+        ),
+        ({"input_tokens": 100, "output_tokens": 5, "input_tokens_details": {"cached_tokens": 60}}, Usage(40, 5, 60)),
+        (
+            {"input_tokens": 3, "output_tokens": 5, "cache_read_input_tokens": 60, "cache_creation_input_tokens": 7},
+            Usage(3, 5, 60, 7),
+        ),
+    ],
+)
+def test_a_bill_in_a_list_of_messages_in_any_dialect(tmp_path: Path, usage: dict[str, Any], expected: Usage) -> None:
+    path = tmp_path / "m.json"
+    path.write_text(json.dumps([{"role": "assistant", "content": "x", "model": "m", "usage": usage}]))
+    (found,) = read(path)
+    assert [event.fact for event in found.events if isinstance(event.fact, Spent)] == [Spent("m", expected)]
 
 
 def test_a_directory_is_searched_for_transcripts(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ra.app import open_store
+from ra.app import open_prices, open_store
 from ra.cli import table
 from ra.cli.commands import Call
 from ra.cli.safe import visible
 from ra.core.errors import UsageError, UserError
+from ra.costs import ledger
 from ra.timeline import export, readers
 from ra.timeline.sqlite import SqliteTimeline
 from ra.timeline.store import Store
@@ -101,14 +102,15 @@ def import_sessions(
 ) -> None:
     """Take over recorded sessions; go on with one by `ra --resume ID`."""
     call: Call = ctx.obj
-    store = open_store(call.resolved)
+    store, prices = open_store(call.resolved), open_prices(call.resolved)
     imported = 0
     for file in files:
         for transcript in readers.read(file):
             for skipped in transcript.skipped:
                 call.streams.err(f"ra: {file}: {visible(skipped)}\n")
             if transcript.events:
-                session = store.adopt(str(call.resolved.root), transcript.events)
+                events = ledger.priced(transcript.events, lambda model, at: prices.row(model, at=at))
+                session = store.adopt(str(call.resolved.root), events)
                 call.streams.out(f"{session}\t{transcript.name}\n")
                 imported += 1
     if not imported:

@@ -1,6 +1,6 @@
 """How does a request come down to its size? The strategy, the ladder below it, and the guard behind it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from importlib import import_module
 
 import msgspec
@@ -8,7 +8,7 @@ import msgspec
 from ra.context.compaction import ladder
 from ra.context.compaction.digest import Digest
 from ra.context.compaction.guard import Guard, put_back
-from ra.context.compaction.room import Room
+from ra.context.compaction.room import Hide, Room
 from ra.context.compaction.summarize import Summarizer
 from ra.context.compaction.truncate import truncate
 from ra.context.compaction.zones import Zones, split
@@ -20,12 +20,7 @@ from ra.core.model import Request
 
 SHRINK = 0.90  # a compaction that leaves more than this of a request is not worth a rewritten cache
 KEPT = 0.25  # of the request, at most, for words that must be kept
-
-
 _INDEXED = ("digest", "auto", "summarize")  # the last when nobody can be asked
-
-Hide = Callable[[View, Zones, Room], Checkpointed | None]
-"""What a module that is a compaction holds: hides groups of the compactable zone; None when there are none."""
 
 
 class Shrunk(msgspec.Struct, frozen=True):

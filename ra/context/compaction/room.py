@@ -1,14 +1,17 @@
 """How much may a request hold, and how should that be divided when it has to shrink?"""
 
 import math
+from collections.abc import Callable
 
 import msgspec
 
 from ra.context.compaction.digest import MOST
+from ra.context.compaction.zones import Zones
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator, scaled
 from ra.context.view import View
 from ra.context.window import input_budget, target
+from ra.core.facts import Checkpointed
 
 STEPS = 8  # an economical cut leaves at least so many groups: what the model works on right now,
 LARGEST_STEPS = 4  # unless they are larger than so many times what it would leave
@@ -38,6 +41,10 @@ class Room(msgspec.Struct, frozen=True):
     def scaled(self, view: View) -> int:
         """The size of a view in the model's tokens."""
         return scaled(view.tokens(), self.rate)
+
+
+Hide = Callable[[View, Zones, Room], Checkpointed | None]
+"""What a module that is a compaction holds: hides groups of the compactable zone; None when there are none."""
 
 
 def room(

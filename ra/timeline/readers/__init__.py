@@ -28,6 +28,8 @@ _LOOKED_AT = 100  # lines: enough to get past a damaged beginning
 def detect(path: Path) -> Reader | None:
     """The reader for a file, by what is in it; None when no reader knows it. Raises UserError."""
     try:
+        if not path.is_file() and path.exists():  # a pipe would be waited for, and could not be read twice
+            raise UserError(f"{path} cannot be read: it is {'a folder' if path.is_dir() else 'no file'}.")
         with path.open("rb") as file:
             head = file.read(4096).lstrip(b"\xef\xbb\xbf \t\r\n\0")
         if head.startswith(b"SQLite format 3\0"):

@@ -118,6 +118,7 @@ class _Talk:
                 count(usage.get("cache_creation_input_tokens")),
             ),
             price(entry.get("costUSD")),
+            long_lived=_long_lived(members(usage.get("cache_creation"))),
         )
         id = text(raw.get("id"))
         at = self._answers.get(id, 0) if id else 0
@@ -133,7 +134,13 @@ class _Talk:
         self.draft.amend(at, Said(Message("assistant", _merged(before.message.blocks, blocks), model=model)))
         # Each line repeats the usage of the whole answer as it was known then: the last one has all the output.
         if spent.usage.output >= billed.usage.output:
-            self.draft.amend(at + 1, Spent(model, spent.usage, spent.dollars or billed.dollars))
+            dollars = spent.dollars or billed.dollars
+            self.draft.amend(at + 1, Spent(model, spent.usage, dollars, long_lived=spent.long_lived))
+
+
+def _long_lived(written: dict[str, Any]) -> bool:
+    """Was most of what was written to the cache written for an hour?"""
+    return count(written.get("ephemeral_1h_input_tokens")) > count(written.get("ephemeral_5m_input_tokens"))
 
 
 def _merged(before: tuple[Block, ...], new: list[Block]) -> tuple[Block, ...]:

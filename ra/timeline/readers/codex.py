@@ -18,7 +18,7 @@ FORMAT = "codex"
 _ENVELOPES = ("session_meta", "response_item", "event_msg", "turn_context", "compacted")
 _CALLS = ("function_call", "custom_tool_call", "local_shell_call", "web_search_call")
 _ITEMS = ("message", "reasoning", "function_call_output", "custom_tool_call_output", *_CALLS)
-_USAGE = ("input_tokens", "cached_input_tokens", "output_tokens")
+_USAGE = ("input_tokens", "cached_input_tokens", "cache_write_input_tokens", "output_tokens")  # the first: all of it
 
 
 def recognises(entry: dict[str, Any]) -> bool:
@@ -44,7 +44,7 @@ class _Reader:
         self._model = ""
         self._blocks: list[Block] = []  # the answer that is being read
         self._time: float | None = None
-        self._total: tuple[int, ...] = (0, 0, 0)
+        self._total: tuple[int, ...] = (0, 0, 0, 0)
 
     def take(self, entry: dict[str, Any]) -> str:
         """Read one line. Returns what is wrong with it, if anything."""
@@ -160,9 +160,11 @@ class _Reader:
         if not any(last):
             last = tuple(now - then for now, then in zip(total, self._total, strict=True))
         self._total = total
-        whole, cached, output = (max(0, tokens) for tokens in last)
+        whole, cached, written, output = (max(0, tokens) for tokens in last)
+        cached = min(cached, whole)
+        written = min(written, whole - cached)
         self.flush()
-        usage = Usage(input=max(0, whole - cached), output=output, cache_read=min(cached, whole))
+        usage = Usage(whole - cached - written, output, cached, written)
         self.draft.add(time, Spent(self._model, usage))
 
     def _roll_back(self, time: float | None, turns: int) -> None:

@@ -82,7 +82,8 @@ def elements(path: Path, skips: Skips) -> Iterator[tuple[int, Any]]:
     try:
         pieces = msgspec.json.decode(whole, type=list[msgspec.Raw])
     except (msgspec.DecodeError, RecursionError):
-        yield from enumerate(_salvaged(whole[:].decode("utf-8", "replace"), skips), 1)
+        # What is not one sound array is spread out as a whole, so only so much of it.
+        yield from enumerate(_salvaged(whole[:LONGEST].decode("utf-8", "replace"), skips), 1)
         return
     for number, piece in enumerate(pieces, 1):
         try:

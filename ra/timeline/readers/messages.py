@@ -124,9 +124,16 @@ def _calls(raw: dict[str, Any], number: int) -> list[Block]:
 
 
 def _usage(raw: dict[str, Any]) -> Usage:
-    whole = count(raw.get("prompt_tokens"))
-    cached = min(whole, count(members(raw.get("prompt_tokens_details")).get("cached_tokens")))
-    return Usage(input=whole - cached, output=count(raw.get("completion_tokens")), cache_read=cached)
+    """A bill as Chat Completions, Responses or Anthropic write it; only with the last does input exclude the cache."""
+    whole = count(raw.get("prompt_tokens")) or count(raw.get("input_tokens"))
+    output = count(raw.get("completion_tokens")) or count(raw.get("output_tokens"))
+    if "cache_read_input_tokens" in raw or "cache_creation_input_tokens" in raw:
+        read, written = count(raw.get("cache_read_input_tokens")), count(raw.get("cache_creation_input_tokens"))
+        return Usage(whole, output, read, written)
+    details = members(raw.get("prompt_tokens_details")) or members(raw.get("input_tokens_details"))
+    cached = min(whole, count(details.get("cached_tokens")))
+    written = min(whole - cached, count(details.get("cache_write_tokens")))
+    return Usage(whole - cached - written, output, cached, written)
 
 
 def _text_of(blocks: list[Block]) -> str:
