@@ -118,9 +118,7 @@ class Engine:
     def measure(self, *, exact: bool) -> int | None:
         """The model's tokens in the next request; unless `exact`, None while no limit is near or known."""
         near = self._near()
-        if exact or near is not None:
-            return self.meter.measure(None if exact else near)
-        return None
+        return self.meter.measure(None if exact else near) if exact or near is not None else None
 
     def rate(self) -> float | None:
         """The model's tokens for one of o200k_base in the next request, as it is measured; None while it is empty."""
@@ -148,9 +146,8 @@ class Engine:
             return OVERFLOW if most and total > most else ""
         if self.settings.enabled and level is not None and total > level:
             return THRESHOLD
-        if self._economy is None or not self._may_pay():
-            return ""
-        return wanted(self._economy, self.view, self.room(total), total, self.compactor.hide)
+        economy = self._economy if self._may_pay() else None
+        return wanted(economy, self.view, self.room(total), total, self.compactor.hide) if economy else ""
 
     def _may_pay(self) -> bool:
         """Could a cut be worth its price? Not while all there is would stay: then nothing is counted for it either."""
@@ -177,8 +174,7 @@ class Engine:
         self, view: View, total: int | None, *, facts: tuple[Fact, ...] = (), warnings: tuple[str, ...] = ()
     ) -> Assembly:
         cut = any(isinstance(fact, Checkpointed) for fact in facts)
-        request = self._finish(view, total, cut=cut or self.meter.cut)
-        self._sent = request
+        request = self._sent = self._finish(view, total, cut=cut or self.meter.cut)
         return Assembly(request, facts, total, warnings)
 
     def _finish(self, view: View, total: int | None, *, cut: bool) -> Request:

@@ -73,6 +73,6 @@ def test_an_imported_session_is_priced_and_a_call_without_a_price_is_named(shell
         "other input": ["2", "2,000,000", "0", "$2.50"],
         "total": ["2", "2,000,000", "0", "$2.50"],
     }
-    assert b"1 of 2 calls have no known price and are not in the sum." in done.stderr
+    assert b"1 of 2 calls have no known price and are not in the sum" in done.stderr
     by_model = shell.ra("cost").stdout.decode().splitlines()
     assert [line.split("\t")[4] for line in by_model[1:]] == ["$2.50", "\N{EN DASH}", "$2.50"]
