@@ -83,7 +83,7 @@ class Bubblewrap:
         # Root could write /proc/sys without any capability, and what core_pattern names runs outside: so read-only too.
         out = ["--ro-bind", "/", "/", "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--tmpfs", "/run"]
         out += ["--bind", self.private_tmp, _TMP]
-        if os.path.lexists("/run/current-system"):
+        if os.path.lexists("/run/current-system"):  # pragma: no cover - NixOS
             out += ["--ro-bind", "/run/current-system", "/run/current-system"]  # NixOS keeps its programs there
         if os.path.isdir(_VAR_TMP) and not os.path.islink(_VAR_TMP):
             out += ["--tmpfs", _VAR_TMP]

@@ -87,7 +87,7 @@ class LandlockBox:
 
 
 def find(place: Place, hidden: tuple[str, ...]) -> LandlockBox | None:
-    if abi() < FIRST_SAFE_ABI or not seccomp.supported():
+    if abi() < FIRST_SAFE_ABI or not seccomp.supported():  # pragma: no cover - another kernel or processor
         return None
     box = LandlockBox(place, hidden)
     if try_out(box.launch(["sh", "-c", _TEST], place.root)):
