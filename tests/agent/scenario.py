@@ -8,7 +8,7 @@ from typing import Any
 from ra.agent.session import Session
 from ra.app import App, Options
 from ra.config.load import resolve
-from ra.core.events import Event, RunEnded
+from ra.core.events import Event, RunEnded, TextDelta
 from ra.core.messages import say
 from ra.core.ports import Provider
 from ra.providers.retry import Retries
@@ -71,6 +71,22 @@ def run(app: App, prompt: str, **opening: Any) -> list[Event]:
             await session.close()
 
     return asyncio.run(once())
+
+
+def interrupted(app: App) -> RunEnded:
+    """Ask for a story, and stop it at its first words."""
+
+    async def main() -> RunEnded:
+        session = app.open()
+        going = session.start(say("user", "Tell me a story."))
+        async for event in going:
+            if isinstance(event, TextDelta):
+                going.interrupt()
+        await session.close()
+        assert going.ended is not None
+        return going.ended
+
+    return asyncio.run(main())
 
 
 def ended(events: list[Event]) -> RunEnded:

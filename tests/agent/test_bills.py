@@ -6,32 +6,17 @@ from typing import Any
 
 import pytest
 
-from ra.core.events import RunEnded, TextDelta, Warned
+from ra.core.events import Warned
 from ra.core.facts import Cut, Said, Spent
-from ra.core.messages import say
 from ra.core.model import Usage
 from ra.providers.retry import Retries
 from ra.providers.script import Fault, Step
 from ra.testing.server import LoopbackServer
-from tests.agent.scenario import World, ended, run, world
+from tests.agent.scenario import World, ended, interrupted, run, world
 
 DIALECTS = ("anthropic", "openai", "openai-chat", "google")
 TELL_AT_ONCE = ("anthropic", "google")  # the others tell the usage with the last event
 STORY = Step(text="Once upon a time " * 50, pace_s=0.01, usage=Usage(1000, 200))
-
-
-def interrupted(app: World) -> RunEnded:
-    async def main() -> RunEnded:
-        session = app.open()
-        going = session.start(say("user", "Tell me a story."))
-        async for event in going:
-            if isinstance(event, TextDelta):
-                going.interrupt()
-        await session.close()
-        assert going.ended is not None
-        return going.ended
-
-    return asyncio.run(main())
 
 
 def bills(app: World, session: str) -> list[Spent]:

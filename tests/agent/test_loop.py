@@ -1,19 +1,18 @@
 """One prompt, from the user's words to the answer: calls, limits, interruptions and what is left behind by each."""
 
-import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ra.app import Options
-from ra.core.events import Event, RunEnded, TextDelta, ToolEnded, ToolStarted, Warned
+from ra.core.events import Event, TextDelta, ToolEnded, ToolStarted, Warned
 from ra.core.facts import Cut, Interrupted, Said, Spent
-from ra.core.messages import ToolResult, say
+from ra.core.messages import ToolResult
 from ra.core.value import JsonObject
 from ra.providers.script import Call, Fault, Step
 from ra.testing.server import LoopbackServer
-from tests.agent.scenario import World, ended, run, world
+from tests.agent.scenario import World, ended, interrupted, run, world
 
 DONE = Step(text="Done.")
 
@@ -142,21 +141,11 @@ def test_the_time_limit_ends_a_tool_that_is_running(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_answer_is_kept_and_the_next_prompt_sees_it(tmp_path: Path) -> None:
-    async def interrupted(app: World) -> tuple[str, RunEnded]:
-        session = app.open()
-        going = session.start(say("user", "Tell me a story."))
-        async for event in going:
-            if isinstance(event, TextDelta):
-                going.interrupt()
-        await session.close()
-        assert going.ended is not None
-        return session.id, going.ended
-
     with LoopbackServer("anthropic", [Step(text="Once upon a time " * 50, pace_s=0.01), DONE]) as server:
         app = world(tmp_path, server, "anthropic")
-        session, last = asyncio.run(interrupted(app))
-        assert (last.outcome, isinstance(facts(app, session)[-1], Interrupted)) == ("interrupted", True)
-        run(app, "Go on.", resume=session)
+        last = interrupted(app)
+        assert (last.outcome, isinstance(facts(app, last.session)[-1], Interrupted)) == ("interrupted", True)
+        run(app, "Go on.", resume=last.session)
         assert "Once upon" in str(server.bodies[1]["messages"])
         assert "[interrupted]" in str(server.bodies[1]["messages"])
 

@@ -1,7 +1,7 @@
 """Can a model that only writes files in the project get something run outside the box? By whatever ra itself runs."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,26 +14,14 @@ EVIL = "import os; open(os.environ['HOME'] + '/escaped', 'w')"
 
 
 @pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
-
-
-@pytest.fixture
-def model(shell: Shell) -> Iterator[Callable[..., LoopbackServer]]:
+def writing(model: Callable[..., LoopbackServer]) -> Callable[..., LoopbackServer]:
     """A model that writes a file, by Bash and by Write, in its first answers."""
-    running: list[LoopbackServer] = []
 
     def start(path: str, text: str = EVIL) -> LoopbackServer:
         command = f"mkdir -p $(dirname {path}); cat > {path} <<'E'\n{text}\nE"
-        steps = [Step(calls=(Call("Bash", {"command": command}), Call("Write", {"path": path, "content": text})))]
-        server = LoopbackServer("anthropic", lambda body: steps.pop(0) if steps else Step(text="done"))
-        running.append(server.__enter__())
-        shell.serve(server)
-        return server
+        return model(Step(calls=(Call("Bash", {"command": command}), Call("Write", {"path": path, "content": text}))))
 
-    yield start
-    for server in running:
-        server.__exit__(None, None, None)
+    return start
 
 
 def put(root: Path, **files: str) -> None:
@@ -53,35 +41,35 @@ def escaped(shell: Shell) -> bool:
 
 
 @pytest.mark.parametrize("path", ["hooks/end.py", "hooks/shared.py", "hooks/json.py", "hooks/json/__init__.py"])
-def test_not_by_what_a_hook_loads(shell: Shell, model: Callable[..., LoopbackServer], path: str) -> None:
+def test_not_by_what_a_hook_loads(shell: Shell, writing: Callable[..., LoopbackServer], path: str) -> None:
     put(shell.project, hooks__end="import json, shared", hooks__shared="")
     configure(shell.project / "ra.yaml", "python3 hooks/end.py")
-    model(path)
+    writing(path)
     assert shell.ra("--trust", "--write", "go").returncode == 0
     assert not escaped(shell)
 
 
-def test_not_by_a_hook_that_the_users_own_file_names(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
+def test_not_by_a_hook_that_the_users_own_file_names(shell: Shell, writing: Callable[..., LoopbackServer]) -> None:
     put(shell.project, hooks__end="")
     configure(Path(shell.env["HOME"]) / ".config/ra/ra.yaml", f"python3 {shell.project}/hooks/end.py")
-    model("hooks/end.py")
+    writing("hooks/end.py")
     assert shell.ra("--write", "go").returncode == 0
     assert not escaped(shell)
 
 
-def test_not_by_the_configuration_that_a_flag_names(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
+def test_not_by_the_configuration_that_a_flag_names(shell: Shell, writing: Callable[..., LoopbackServer]) -> None:
     team = shell.project / "team.yaml"
     team.write_text("agent: {thinking: off}\n")
-    model("team.yaml", json.dumps({"agent": {"middleware": {"onError": [{"shell": "true"}]}}}))
+    writing("team.yaml", json.dumps({"agent": {"middleware": {"onError": [{"shell": "true"}]}}}))
     assert shell.ra("--config", "team.yaml", "--write", "go").returncode == 0
     assert team.read_text() == "agent: {thinking: off}\n"
 
 
-def test_not_by_an_agent_file_and_what_it_imports(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
+def test_not_by_an_agent_file_and_what_it_imports(shell: Shell, writing: Callable[..., LoopbackServer]) -> None:
     imports = "import sys; sys.path.insert(0, 'agents')\nimport tone\n"
     handler = "async def handler(ctx, wake):\n    await ctx.agent.run()\n"
     put(shell.project, agents__a=imports + handler, agents__tone="")
-    model("agents/tone.py")
+    writing("agents/tone.py")
     assert shell.ra("--agent-file", "agents/a.py", "--write", "go").returncode == 0
     assert (shell.project / "agents/tone.py").read_text() == ""
 
@@ -95,13 +83,13 @@ def test_not_by_an_agent_file_and_what_it_imports(shell: Shell, model: Callable[
     ],
 )
 def test_not_by_what_the_repository_makes_git_run(
-    shell: Shell, model: Callable[..., LoopbackServer], setting: str, path: str
+    shell: Shell, writing: Callable[..., LoopbackServer], setting: str, path: str
 ) -> None:
     (shell.project / ".git/config").write_text(setting)
     file = shell.project / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text("as it was")
-    model(path)
+    writing(path)
     assert shell.ra("--write", "go").returncode == 0
     assert file.read_text() == "as it was"
 
@@ -120,9 +108,9 @@ def test_not_by_a_program_in_an_environment_of_the_project(shell: Shell, name: s
     assert not escaped(shell)
 
 
-def test_a_file_that_nothing_runs_is_the_models_to_write(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
+def test_a_file_that_nothing_runs_is_the_models_to_write(shell: Shell, writing: Callable[..., LoopbackServer]) -> None:
     put(shell.project, hooks__end="import json")
     configure(shell.project / "ra.yaml", "python3 hooks/end.py")
-    model("src/main.py")
+    writing("src/main.py")
     assert shell.ra("--trust", "--write", "go").returncode == 0
     assert (shell.project / "src/main.py").read_text() == EVIL

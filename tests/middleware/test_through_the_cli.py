@@ -2,7 +2,7 @@
 
 import json
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,28 +14,6 @@ from tests.cli.conftest import Shell
 
 REPOSITORY = Path(__file__).parents[2]
 SECRET = "ghp_" + "a1B2" * 9
-
-
-@pytest.fixture
-def shell(tmp_path: Path) -> Shell:
-    return Shell(tmp_path)
-
-
-@pytest.fixture
-def model(shell: Shell) -> Iterator[Callable[..., LoopbackServer]]:
-    """Start a model that says these steps, one per request of a run, and `done` ever after."""
-    running: list[LoopbackServer] = []
-
-    def start(*steps: Step) -> LoopbackServer:
-        waiting = list(steps)
-        server = LoopbackServer("anthropic", lambda body: waiting.pop(0) if waiting else Step(text="done"))
-        running.append(server.__enter__())
-        shell.serve(server)
-        return server
-
-    yield start
-    for server in running:
-        server.__exit__(None, None, None)
 
 
 def use(shell: Shell, **middleware: list[Any]) -> None:

@@ -12,7 +12,7 @@ from ra.tools.process import Launch
 from ra.tools.sandbox import bubblewrap
 from ra.tools.sandbox.guard import SET_ASIDE
 from tests.tools.escapes import ALL
-from tests.tools.world import World, people, world
+from tests.tools.world import World, check_a_repository_beside_its_work, people, world
 
 pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 
@@ -207,17 +207,7 @@ def test_without_a_repository_none_can_be_planted() -> None:
 
 
 def test_a_repository_beside_its_work_gets_no_hooks() -> None:
-    """As `git init --separate-git-dir` makes it."""
-    with world(os.getuid()) as made:
-        (made.project / ".git").rename(made.project / "store")
-        (made.project / ".git").write_text("gitdir: store\n")
-        box = box_in(made)
-        made.run(box, "mkdir -p store/hooks; echo x > store/hooks/pre-commit")
-        made.run(box, "echo x >> store/config; echo . > store/commondir")
-        assert (made.project / "store/config").read_text() == made.config
-        assert not (made.project / "store/hooks").exists()
-        assert not (made.project / "store/commondir").exists()
-        box.close()
+    check_a_repository_beside_its_work(box_in)
 
 
 def test_a_submodule_cannot_be_prepared() -> None:

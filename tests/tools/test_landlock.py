@@ -9,7 +9,7 @@ from ra.tools.process import Launch
 from ra.tools.sandbox import landlock_box, seccomp, warden
 from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, abi
 from tests.tools.escapes import ALL
-from tests.tools.world import PYTHON, World, people, world
+from tests.tools.world import PYTHON, World, check_a_repository_beside_its_work, people, world
 
 pytestmark = pytest.mark.skipif(abi() < FIRST_SAFE_ABI or not seccomp.supported(), reason="no Landlock here")
 
@@ -79,17 +79,7 @@ def test_a_repository_that_is_replaced_brings_no_hooks(how: str) -> None:
 
 
 def test_a_repository_beside_its_work_gets_no_hooks() -> None:
-    """As `git init --separate-git-dir` makes it."""
-    with world(os.getuid()) as made:
-        (made.project / ".git").rename(made.project / "store")
-        (made.project / ".git").write_text("gitdir: store\n")
-        box = box_in(made)
-        made.run(box, "mkdir -p store/hooks; echo x > store/hooks/pre-commit")
-        made.run(box, "echo x >> store/config; echo . > store/commondir")
-        assert (made.project / "store/config").read_text() == made.config
-        assert not (made.project / "store/hooks").exists()
-        assert not (made.project / "store/commondir").exists()
-        box.close()
+    check_a_repository_beside_its_work(box_in)
 
 
 def test_a_project_with_hard_links_is_trouble() -> None:

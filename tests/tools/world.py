@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ra.tools.paths import Place
@@ -193,3 +193,17 @@ def outside_tmp() -> Iterator[Path]:
 def people() -> list[int]:
     """As whom the tests run: as ourselves, and as an ordinary user when we are root."""
     return [0, NOBODY] if os.getuid() == 0 else [os.getuid()]
+
+
+def check_a_repository_beside_its_work(box_in: Callable[[World], Box]) -> None:
+    """As `git init --separate-git-dir` makes it: it gets no hooks and no other configuration."""
+    with world(os.getuid()) as made:
+        (made.project / ".git").rename(made.project / "store")
+        (made.project / ".git").write_text("gitdir: store\n")
+        box = box_in(made)
+        made.run(box, "mkdir -p store/hooks; echo x > store/hooks/pre-commit")
+        made.run(box, "echo x >> store/config; echo . > store/commondir")
+        assert (made.project / "store/config").read_text() == made.config
+        assert not (made.project / "store/hooks").exists()
+        assert not (made.project / "store/commondir").exists()
+        box.close()
