@@ -21,9 +21,10 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check uv
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode --require-hashes -r requirements.lock
 	$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e .
+	@$(BIN)/python -m tests.entry_point
 	@touch $(STAMP)
 
-demo: $(STAMP)  ## an answer from the embedded model, and a bench of context strategies; no key needed
+demo: $(STAMP)  ## the tour of ra, played by itself in 20 seconds; no key, no network
 	@bash docs/demo.sh $(BIN)
 
 test: $(STAMP)  ## run the tests; COVERAGE=1 writes down what they reach
@@ -39,12 +40,15 @@ check: $(STAMP)  ## lint, types, layers
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	@if command -v tsc >/dev/null; then tsc -p ra/web/page/jsconfig.json; \
+	elif npx --no-install tsc --version >/dev/null 2>&1; then npx --no-install tsc -p ra/web/page/jsconfig.json; \
+	else echo "skipped: the types of the page (tsc is not installed: npm install --global typescript)"; fi
 
 format: $(STAMP)  ## format and mend what can be mended
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## measure start-up, steps and the engine, as ratios in one run; RA_TRACE=FILE: replay that transcript
+bench: $(STAMP)  ## measure start-up, steps and the engine, as ratios in one run; RA_TRACE=FILE: replay that transcript; RA_BEFORE=RA: beside another version
 	$(BIN)/python -m tests.bench
 
 wheel: $(STAMP)  ## build the wheel, install it in a fresh environment, and ask it something there

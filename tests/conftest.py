@@ -6,7 +6,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-from ra import plugins
+from ra.system import plugins
+from tests.postgres import postgres  # noqa: F401 - a fixture of all packages
 
 # CI repeats itself, so that a change is judged by what it changed; on a developer's machine every run looks elsewhere.
 settings.register_profile("ci", derandomize=True, deadline=None)

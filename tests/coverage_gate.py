@@ -13,22 +13,19 @@ from typing import Any, NamedTuple
 
 import coverage
 
-from ra.tools.sandbox import seccomp
-from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, abi
-
 ROOT = Path(__file__).parents[1]
 BAR = 95.0
 
 GROUPS = {
     # What may a call, a command or a project do without being asked for?
     "policy": (
-        "ra/tools/permissions.py",
-        "ra/tools/rules.py",
-        "ra/tools/shell.py",
-        "ra/tools/programs.py",
-        "ra/tools/explain.py",
+        "ra/tools/policy/permissions.py",
+        "ra/tools/policy/rules.py",
+        "ra/tools/policy/shell.py",
+        "ra/tools/policy/programs.py",
+        "ra/tools/policy/explain.py",
         "ra/tools/options.py",
-        "ra/tools/environment.py",
+        "ra/system/environment.py",
         "ra/config/allowed.py",
         "ra/config/guards.py",
         "ra/config/private.py",
@@ -36,9 +33,9 @@ GROUPS = {
     ),
     # Which file or address does a name lead to, and may it be opened?
     "path": (
-        "ra/tools/paths.py",
+        "ra/tools/policy/paths.py",
         "ra/tools/files.py",
-        "ra/tools/globs.py",
+        "ra/tools/policy/globs.py",
         "ra/tools/walk.py",
         "ra/tools/undo.py",
         "ra/config/paths.py",
@@ -52,22 +49,19 @@ GROUPS = {
     # Is what was said on disk, whole, and the same when it is read again?
     "session": (
         "ra/timeline/**/*.py",
-        "ra/agent/journal.py",
-        "ra/agent/rotation.py",
-        "ra/agent/session.py",
-        "ra/server/chats.py",
-        "ra/server/keys.py",
+        "ra/session/journal.py",
+        "ra/session/session.py",
+        "ra/server/sessions.py",
+        "ra/server/idempotency.py",
     ),
     # Does a command stay in, and does all of it end?
-    "sandbox": ("ra/tools/sandbox/*.py", "ra/tools/process.py"),
+    "sandbox": ("ra/tools/sandbox/*.py", "ra/system/process.py"),
     # What does the model see, does it fit, and what was cut?
     "engine": ("ra/context/**/*.py",),
 }
 
 NEEDS: dict[str, Callable[[], bool]] = {
     "ra/tools/sandbox/bubblewrap.py": lambda: shutil.which("bwrap") is not None,
-    "ra/tools/sandbox/landlock_box.py": lambda: abi() >= FIRST_SAFE_ABI and seccomp.supported(),
-    "ra/tools/sandbox/warden.py": lambda: abi() >= FIRST_SAFE_ABI and seccomp.supported(),
 }
 """Files that only a machine with their mechanism can run; elsewhere their tests are skipped and they are not judged."""
 

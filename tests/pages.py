@@ -122,17 +122,23 @@ def _replayed(text: str, shop: "Shop") -> str:
                 (shop.tree / path).write_text(patched((shop.tree / path).read_text(), block.text))
             made += text[block.start : block.end]
         elif block.kind == "python run":
-            printed = shop.run([sys.executable, "-c", block.text])
+            printed = checked(shop.run([sys.executable, "-c", block.text]))
             kept = block.expected if matches(block.expected, printed) else printed
             made += f"```python run\n{block.text}```\n" + (f"\n```text\n{kept}```\n" if kept else "")
         else:
             made += "```console run\n"
             for command, expected in commands(block.text):
-                printed = tidy(shop.run(["bash", "-c", command]))
+                printed = checked(tidy(shop.run(["bash", "-c", command])))
                 made += f"$ {command}\n" + (expected if matches(expected, printed) else printed)
             made += "```\n"
         at = block.end
     return made + text[at:]
+
+
+def checked(printed: str) -> str:
+    """What a block printed, unless a program crashed in it: a page must never show that as if it were meant."""
+    assert "Traceback (most recent call last)" not in printed, printed
+    return printed
 
 
 def patched(text: str, diff: str) -> str:

@@ -1,6 +1,5 @@
 """What is generated from the program itself? The configuration's reference, and the commands'."""
 
-import argparse
 import importlib
 import importlib.util
 import json
@@ -59,21 +58,17 @@ def configuration() -> str:
 
 
 def commands() -> str:
-    rows = "".join(_flags(flags.parser()))
+    rows = "".join(_flags())
     known = [name for name in flags.COMMANDS if importlib.util.find_spec(MODULES[name])]
     return COMMANDS + rows + EXIT_CODES + "".join("\n" + _command(name) for name in known)
 
 
-def _flags(parser: argparse.ArgumentParser) -> Iterator[str]:
-    for group in parser._action_groups:
-        shown = [action for action in group._group_actions if action.option_strings and action.dest != "help"]
-        if not shown:
-            continue
-        yield f"**{group.title}**\n\n| flag | meaning |\n|---|---|\n"
-        for action in shown:
-            metavar = f" {action.metavar or action.dest.upper()}" if action.nargs != 0 and not action.choices else ""
-            metavar = " " + "\\|".join(action.choices) if action.choices else metavar
-            yield f"| `{', '.join(action.option_strings)}{metavar}` | {action.help or ''} |\n"
+def _flags() -> Iterator[str]:
+    for group, members in flags.GROUPS.items():
+        yield f"**{group}**\n\n| flag | meaning |\n|---|---|\n"
+        for flag in members:
+            value = " " + ("\\|".join(flag.choices) if flag.strict else flag.value) if flag.kind != "switch" else ""
+            yield f"| `{', '.join(flag.names)}{value}` | {flag.help} |\n"
         yield "\n"
 
 

@@ -5,15 +5,20 @@ import tempfile
 from pathlib import Path
 
 from ra.config import reference as keys
-from tests import pages, reference
+from tests import pages, reference, walk
 from tests.cli import startup
+from tests.web import declarations
 
 GENERATED = {
     "ra.yaml.example": keys.example,
     "docs/configuration.md": reference.configuration,
     "docs/commands.md": reference.commands,
     "ra/cli/words.json": reference.words,
+    "ra/web/page/types.d.ts": declarations.declarations,
 }
+
+
+ARCHITECTURE = "docs/architecture.md"
 
 
 def write(path: Path, text: str) -> None:
@@ -27,6 +32,8 @@ def main(chosen: list[str]) -> None:
     for name, make in GENERATED.items():
         if not chosen or name in chosen:
             write(pages.ROOT / name, make())
+    if not chosen or ARCHITECTURE in chosen:
+        write(pages.ROOT / ARCHITECTURE, walk.written((pages.ROOT / ARCHITECTURE).read_text()))
     for page in pages.PAGES:
         if pages.blocks(page.read_text()) and (not chosen or str(page.relative_to(pages.ROOT)) in chosen):
             write(page, pages.replayed(page.read_text()))

@@ -40,7 +40,7 @@ def test_where_all_is_reached_the_gate_is_open(capsys: pytest.CaptureFixture[str
 
 
 def test_a_group_below_the_bar_fails_and_its_file_is_named(capsys: pytest.CaptureFixture[str]) -> None:
-    low = "ra/tools/process.py"
+    low = "ra/system/process.py"
     assert judged(files(low=low, reached=0)) == 1
     told = capsys.readouterr().out
     assert "Too few branches are reached in: sandbox." in told

@@ -8,8 +8,8 @@ import pytest
 
 from ra.cli.flags import COMMANDS
 from ra.config import reference as keys
-from tests import pages
-from tests.regenerate import GENERATED
+from tests import pages, walk
+from tests.regenerate import ARCHITECTURE, GENERATED
 
 RUN = [page for page in pages.PAGES if pages.blocks(page.read_text())]
 LINKED = [*pages.PAGES, *(pages.ROOT / name for name in ("AGENTS.md", "CHANGELOG.md", "SECURITY.md"))]
@@ -35,6 +35,11 @@ def test_what_a_page_shows_is_what_is_printed(page: Path) -> None:
     if "sandbox   bubblewrap" in text and not shutil.which("bwrap"):
         pytest.skip("the page shows a machine that has bubblewrap")
     assert pages.replayed(text) == text, "run python -m tests.regenerate"
+
+
+def test_the_files_of_one_prompt_are_those_that_it_runs_through() -> None:
+    page = (pages.ROOT / ARCHITECTURE).read_text()
+    assert walk.written(page) == page, f"run python -m tests.regenerate {ARCHITECTURE}"
 
 
 def test_each_kind_of_part_is_added_with_one_new_file_and_at_most_one_line_elsewhere() -> None:

@@ -1,19 +1,21 @@
-"""`ra bench`: what would a context strategy cost? On recorded transcripts, offline, or on your own agent, live."""
+"""`ra bench`: compare the cost of context strategies, offline on recorded transcripts or live on your own agent."""
 
 import sys
 from collections.abc import Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 import typer
 
-from ra.app import open_prices
+from ra.app import open_prices, open_store
 from ra.bench import drawing, files, live, live_command, plot, preset, render, runs
 from ra.bench.tables import paper, table
 from ra.core.errors import UserError
 from ra.costs.prices import Prices
+from ra.timeline.importers import Transcript
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, help="What would a context strategy cost?")
 
@@ -33,19 +35,16 @@ def context(
         list[Path] | None, typer.Option("--trace", "-t", help="a transcript, or a folder of them; repeatable")
     ] = None,
     more: Annotated[list[Path] | None, typer.Argument(help="further transcripts")] = None,
+    session: Annotated[str, typer.Option("--session", help="a session of ra's own, instead of a transcript")] = "",
     strategies: Annotated[str, typer.Option("--strategies", help="some of them, parted by commas")] = "",
     preset_name: Annotated[
-        str, typer.Option("--preset", help="seed: the published tables of layered and planner")
+        str, typer.Option("--preset", help="seed: the published comparisons of layered and planner")
     ] = "",
     model: Annotated[str, typer.Option("--model", "-m", help="replay at the prices of this model")] = "",
     window: Annotated[int | None, typer.Option("--window", min=1000, help="tokens; instead of the model's own")] = None,
     days: Annotated[float, typer.Option("--days", min=0, help="of a folder, files of so many days")] = files.MONTH,
-    plot_file: Annotated[
-        Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg or .png")
-    ] = None,
-    frontier: Annotated[
-        Path | None, typer.Option("--frontier", help="draw cost against recall: out.svg or .png")
-    ] = None,
+    plot_file: Annotated[Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg")] = None,
+    frontier: Annotated[Path | None, typer.Option("--frontier", help="draw cost against lines: out.svg")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
     message: Annotated[list[str] | None, _live("--message", help="live: what to ask; repeatable, turn by turn")] = None,
     agent: Annotated[str, _live("--agent", help="which agent to ask")] = "",
@@ -66,17 +65,17 @@ def context(
 ) -> None:
     """Replay recorded sessions through every strategy against a simulated prompt cache. No key, no network.
 
-    Reads transcripts of ra, Claude Code, Codex, pi, and OpenAI message lists. With --message, live: the same messages
-    once per strategy, in chats of their own, in process or by a daemon.
+    Reads transcripts of ra, Claude Code, Codex, Gemini CLI, OpenHands, pi, SWE-agent, and OpenAI message lists. With
+    --message, live: the same messages once per strategy, in chats of their own, in process or by a daemon.
     """
     if message:
-        if trace or more or preset_name or model or window or frontier:
+        if trace or more or session or preset_name or model or window or frontier:
             raise UserError("--message asks a live agent; --trace and its options replay. (agentx -m MODEL bench …)")
         named = live.chosen(strategies, cwd=Path.cwd(), remote=bool(url))
         agent, count = agent or ctx.obj.args.agent or "", turns or len(message)
         plan = live.plan(agent, message, channel, chat_id, named, runs=repeats, turns=count, tools=tools, warm=warm)
         raise typer.Exit(live_command.run(ctx.obj, plan, url=url, token=token, plot=plot_file, as_json=as_json))
-    asked = {
+    live_only = {
         "--agent": agent,
         "--channel": channel != "bench",
         "--chat-id": chat_id != "bench",
@@ -86,38 +85,39 @@ def context(
         "--tools": tools != "read-only",
         "--warm": warm,
     }
-    if idle := [option for option, given in asked.items() if given]:
+    if idle := [option for option, is_set in live_only.items() if is_set]:
         raise UserError(f"{', '.join(idle)}: only with --message, which asks a live agent.")
     prices = open_prices(ctx.obj.resolved) if ctx.obj is not None else Prices({}, None)
     if preset_name:
         _show_preset(preset_name, prices, as_json=as_json)
         return
     paths = [*(trace or ()), *(more or ())]
-    if not paths:
+    if not paths and not session:
         raise UserError(
             "Name a transcript: ra bench context --trace FILE, or a folder such as ~/.claude; "
             'or ask an agent: --agent ID --message "…".'
         )
     drawing.check("--plot", plot_file)
     drawing.check("--frontier", frontier)
-    chosen = runs.check([name.strip() for name in strategies.split(",") if name.strip()] or runs.STRATEGIES)
+    names = runs.check([name.strip() for name in strategies.split(",") if name.strip()] or runs.STRATEGIES)
     if model and prices.row(model) is None:
         raise UserError(
             f"No price is known for {model!r}. Add it under app.prices in ra.yaml; `ra models` lists models."
         )
-    conditions = runs.Conditions(prices, chosen, model, window, sizes=runs.SIZES if frontier else ())
-    found = files.find(paths, days=days)
+    conditions = runs.Conditions(prices, names, model, window, sizes=runs.SIZES if frontier else ())
+    trace_files = files.find(paths, days=days)
+    stored = [files.stored(open_store(ctx.obj.resolved), session)] if session else []
     results: list[runs.TraceResult] = []
     code = 0
     try:
-        _run(found, conditions, results, quiet=as_json)
+        _run(trace_files, stored, conditions, results, quiet=as_json)
     except KeyboardInterrupt:  # what was done so far is worth showing
-        found.skipped.append(f"the rest: interrupted after {len(results)} sessions")
+        trace_files.skipped.append(f"the rest: interrupted after {len(results)} sessions")
         code = 130
     if as_json:
-        _out(render.as_json(results, found.skipped))
+        _out(render.as_json(results, trace_files.skipped))
     else:
-        _show(results, found.skipped)
+        _show(results, trace_files.skipped)
     if results:
         _draw(max(results, key=lambda result: result.calls), plot_file, frontier)
     if code or not results:
@@ -132,32 +132,43 @@ def _draw(result: runs.TraceResult, plot_file: Path | None, frontier: Path | Non
         drawing.write(plot.frontier(result, title), frontier)
 
 
-def _run(found: files.Found, conditions: runs.Conditions, results: list[runs.TraceResult], *, quiet: bool) -> None:
-    """Replays all files, and adds each result as it is there."""
+def _run(
+    trace_files: files.TraceFiles,
+    stored: Sequence[Transcript],
+    conditions: runs.Conditions,
+    results: list[runs.TraceResult],
+    *,
+    quiet: bool,
+) -> None:
+    """Replays stored sessions and all files, and adds each result as it is there."""
     from rich.console import Console
     from rich.progress import Progress
 
     hidden = quiet or not sys.stderr.isatty()
     with Progress(console=Console(stderr=True), transient=True, disable=hidden) as progress:
         steps = len(conditions.strategies) + len(conditions.sizes) + 1
-        task = progress.add_task("Replaying", total=len(found.files) * steps)
-        for number, file in enumerate(found.files, 1):
-            for transcript in files.transcripts(file, found.skipped):
+        task = progress.add_task("Replaying", total=(len(stored) + len(trace_files.files)) * steps)
+        recordings = chain(
+            [("stored", stored)],
+            ((str(file), files.transcripts(file, trace_files.skipped)) for file in trace_files.files),
+        )
+        for file, transcripts in recordings:
+            for transcript in transcripts:
                 result = runs.compare(
-                    str(file),
+                    file,
                     transcript.name,
                     transcript.model,
                     transcript.events,
                     conditions,
+                    window=transcript.window,
                     skipped=transcript.skipped,
                     step=lambda: progress.advance(task),
                 )
                 if result is None:
                     why = f" ({transcript.skipped[0]})" if transcript.skipped else ""
-                    found.skipped.append(f"{file}: no model call in it{why}")
+                    trace_files.skipped.append(f"{file}: no model call in it{why}")
                 else:
                     results.append(result)
-            progress.update(task, completed=number * steps)
 
 
 def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:
@@ -191,6 +202,8 @@ def _show_preset(name: str, prices: Prices, *, as_json: bool) -> None:
     table(console, ("Turn", "Layered total input", "Planner total input"), tokens)
     console.print("Cost per turn", style="bold")
     table(console, ("Turn", "Layered cost", "Planner cost (incl. Haiku plan)"), costs)
+    console.print(f"Where planner wins: {tables.day.tasks} tasks of a day", style="bold")
+    console.print(render.preset_day(tables), soft_wrap=True, highlight=False)
 
 
 def _out(value: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What would ra's own engine have sent? Its strategies, replayed by the code that runs them live."""
+"""Replay ra's own compactions by the code that runs them live."""
 
 import asyncio
 from decimal import Decimal
@@ -7,15 +7,15 @@ from typing import Literal
 import msgspec
 
 from ra.bench.replay import Aside, Sent
-from ra.bench.trace import Call, Trace
+from ra.bench.trace import RecordedCall, Trace
 from ra.context.engine import Engine
 from ra.context.settings import CompactionSettings
+from ra.context.size import Window
 from ra.context.tokens import Estimator
-from ra.context.window import Window
-from ra.core.facts import Checkpointed, Configured, Edited, Fact, Rotated, Said, Spent, TimelineEvent
+from ra.core.facts import Checkpointed, Configured, Edited, Fact, Kept, Rotated, Said, Spent, TimelineEvent
 from ra.core.messages import Message, say
 from ra.core.model import ModelInfo, Reply, Request, Section, Usage
-from ra.costs.economy import Economy
+from ra.costs.economy import SessionEconomy
 
 Name = Literal["truncate", "summarize", "digest", "auto"]
 
@@ -32,7 +32,7 @@ class Compacting:
         settings: CompactionSettings,
         *,
         window: int | None,
-        economy: Economy | None = None,
+        economy: SessionEconomy | None = None,
         name: str = "",
     ) -> None:
         self.name = name or settings.strategy
@@ -58,7 +58,7 @@ class Compacting:
         match event.fact:
             case Checkpointed(summary=summary):
                 self._recorded = summary or self._recorded
-            case Rotated() | Edited() | Configured() | Spent():
+            case Rotated() | Edited() | Configured() | Spent() | Kept():
                 pass
             case fact:
                 if isinstance(fact, Said) and fact.message.role == "assistant" and fact.message.text:
@@ -67,7 +67,7 @@ class Compacting:
                 if isinstance(fact, Said) and fact.message.role == "assistant":
                     self._pay(event.time)
 
-    def send(self, call: Call) -> Sent:
+    def send(self, call: RecordedCall) -> Sent:
         self._pay(call.time)
         self._asides = []
         assembly = self._loop.run_until_complete(self._engine.assemble())
@@ -77,7 +77,7 @@ class Compacting:
         request = assembly.request
         return Sent(request.messages, request.marks.messages, rewritten=rewritten, asides=self._asides)
 
-    def billed(self, call: Call, usage: Usage, dollars: Decimal) -> None:
+    def billed(self, call: RecordedCall, usage: Usage, dollars: Decimal) -> None:
         # Live, an answer is recorded before its bill.
         self._bill = (call.time, Spent(self._engine.info.id, usage, str(dollars)))
 
@@ -108,12 +108,12 @@ def configured(trace: Trace) -> Configured:
 
 def extract(told: list[str]) -> str:
     """The last line of each of the newest answers, oldest first: what a program can sum up."""
-    chosen: list[str] = []
+    lines: list[str] = []
     room = EXTRACT
     for text in reversed(told):
         line = text.strip().rsplit("\n", 1)[-1][:LINE]
         room -= len(line) + 1
         if room < 0:
             break
-        chosen.append(line)
-    return "\n".join(reversed(chosen))
+        lines.append(line)
+    return "\n".join(reversed(lines))

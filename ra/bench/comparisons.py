@@ -1,4 +1,4 @@
-"""What do other systems do with a long conversation? Strategies that ra does not offer, for comparison."""
+"""Strategies of other systems, which ra does not offer, for comparison."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -6,9 +6,9 @@ from decimal import Decimal
 import msgspec
 
 from ra.bench.replay import Sent
-from ra.bench.trace import Call, Trace
-from ra.core.facts import Checkpointed, Edited, Rotated, Said, TimelineEvent
-from ra.core.messages import Message, Text, ToolResult, say
+from ra.bench.trace import RecordedCall, Trace
+from ra.core.facts import Said, TimelineEvent
+from ra.core.messages import Message, Text, ToolResult
 from ra.core.model import Usage
 
 MASKED = "[old tool output hidden]"
@@ -30,10 +30,10 @@ class Nothing:
         if isinstance(event.fact, Said):
             self._messages.append(event.fact.message)
 
-    def send(self, call: Call) -> Sent:
+    def send(self, call: RecordedCall) -> Sent:
         return Sent(tuple(self._messages), rolling(self._messages))
 
-    def billed(self, call: Call, usage: Usage, dollars: Decimal) -> None:
+    def billed(self, call: RecordedCall, usage: Usage, dollars: Decimal) -> None:
         pass
 
     def close(self) -> None:
@@ -41,44 +41,29 @@ class Nothing:
 
 
 class Recorded(Nothing):
-    """What was really sent: the recorded compactions are kept."""
+    """What was really sent: ra's own requests as its engine folds them, another agent's as far as it recorded them."""
 
     name = "recorded"
 
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace)
-        self._places: list[int] = []
-        self._rewritten = False
+        self._requests = iter(trace.sent)
 
     def hear(self, event: TimelineEvent) -> None:
-        match event.fact:
-            case Said(message):
-                self._messages.append(message)
-                self._places.append(event.at)
-            case Checkpointed() as checkpoint:
-                self._hide(checkpoint.hidden, checkpoint.summary or checkpoint.marker)
-            case Rotated() as rotation:
-                self._hide(((0, rotation.keep_from - 1),), rotation.handover)
-            case Edited(messages=messages):
-                self._messages, self._places = list(messages), [event.at] * len(messages)
-                self._rewritten = True
-            case _:
-                pass
+        pass
 
-    def _hide(self, ranges: Sequence[tuple[int, int]], stand_in: str) -> None:
-        kept = [
-            (message, at)
-            for message, at in zip(self._messages, self._places, strict=True)
-            if at and not any(first <= at <= last for first, last in ranges)
-        ]
-        opening = [(say("user", stand_in), 0)] if stand_in else []
-        self._messages = [message for message, _ in (*opening, *kept)]
-        self._places = [at for _, at in (*opening, *kept)]
-        self._rewritten = True
-
-    def send(self, call: Call) -> Sent:
-        rewritten, self._rewritten = self._rewritten, False
-        return Sent(tuple(self._messages), rolling(self._messages), rewritten=rewritten)
+    def send(self, call: RecordedCall) -> Sent:
+        request = next(self._requests)
+        del self._messages[request.keep :]
+        self._messages += request.added
+        return Sent(
+            tuple(self._messages),
+            request.marks.messages,
+            rewritten=request.rewritten,
+            fixed=request.fixed,
+            fixed_marks=request.marks,
+            paid=request.paid,
+        )
 
 
 class Limited(Nothing):
@@ -90,7 +75,7 @@ class Limited(Nothing):
         super().__init__(trace)
         self._limit = limit
 
-    def send(self, call: Call) -> Sent:
+    def send(self, call: RecordedCall) -> Sent:
         changed = self._tidy()
         total = self._trace.base + sum(map(self._trace.size, self._messages))
         if total > self._limit:
@@ -145,12 +130,12 @@ class BatchPrune(RollingMask):
 
     def _tidy(self) -> int | None:
         size = self._trace.size
-        left, index = self._protected, len(self._messages)
-        while index and left >= 0:
+        protected, index = self._protected, len(self._messages)
+        while index and protected >= 0:
             index -= 1
-            left -= size(self._messages[index])
-        old = [at for at in self._shown() if at < index]
-        return self._mask(old if sum(size(self._messages[at]) for at in old) >= self._batch else [])
+            protected -= size(self._messages[index])
+        old_results = [at for at in self._shown() if at < index]
+        return self._mask(old_results if sum(size(self._messages[at]) for at in old_results) >= self._batch else [])
 
 
 def is_masked(message: Message) -> bool:

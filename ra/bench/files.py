@@ -1,4 +1,4 @@
-"""Which transcripts are there? Files as they are named; of a folder, what is in it and recent."""
+"""Find transcripts: files as they are named; of a folder, what is in it and recent."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -6,21 +6,22 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ra.core.errors import RaError, UserError
-from ra.timeline.readers import Transcript, read
+from ra.timeline.importers import Transcript, read
+from ra.timeline.store import Store
 
-SUFFIXES = (".jsonl", ".json")
+SUFFIXES = (".jsonl", ".json", ".traj")
 MONTH = 30  # days
 LARGEST_BYTES = 100 * 1024 * 1024  # a larger session would need more than half a gigabyte for its replay
 
 
-class Found(NamedTuple):
+class TraceFiles(NamedTuple):
     """Files to read, and a line for each that is left out."""
 
     files: list[Path]
     skipped: list[str]
 
 
-def find(paths: Iterable[Path], *, days: float = MONTH) -> Found:
+def find(paths: Iterable[Path], *, days: float = MONTH) -> TraceFiles:
     """Files that were named are taken; of folders, transcripts of the last so many `days`."""
     since, span = time.time() - days * 86_400, "1 day" if days == 1 else f"{days:g} days"
     files: dict[Path, None] = {}
@@ -47,16 +48,23 @@ def find(paths: Iterable[Path], *, days: float = MONTH) -> Found:
         for file in files
         if file not in small
     ]
-    return Found(small, skipped)
+    return TraceFiles(small, skipped)
+
+
+def stored(store: Store, session: str) -> Transcript:
+    """A session of ra's own, by its id or the beginning of it. Raises UserError."""
+    info = store.info(session)
+    timeline = store.open(info.id, write=False)
+    return Transcript(info.id, list(timeline.events()), [], "ra", info.model, info.project)
 
 
 def transcripts(file: Path, skipped: list[str]) -> Iterator[Transcript]:
     """The conversations in a file. What cannot be read becomes a line in `skipped`."""
     try:
-        found = read(file)
+        conversations = read(file)
     except (RaError, OSError) as error:
         skipped.append(f"{file}: {error}")
         return
-    if not found:
+    if not conversations:
         skipped.append(f"{file}: no conversation found")
-    yield from found
+    yield from conversations

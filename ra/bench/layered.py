@@ -1,14 +1,13 @@
-"""What would `layered` and `planner` have sent? Segments instead of one long replay, as the served strategies do it."""
+"""Replay `layered` and `planner`: segments instead of one long replay, as the served strategies do it."""
 
 from collections.abc import Sequence
 
-from ra.agent.rotation import Segment, due, limits, rotate
-from ra.agent.settings import SessionSettings
 from ra.bench.compacting import Compacting
 from ra.bench.comparisons import Nothing
 from ra.bench.replay import Aside, Sent
-from ra.bench.trace import Call, Trace
-from ra.context.settings import CompactionSettings
+from ra.bench.trace import RecordedCall, Trace
+from ra.context.compose.rotation import Segment, due, limits, rotate
+from ra.context.settings import CompactionSettings, SessionSettings
 from ra.core.facts import Fact, Said, TimelineEvent
 from ra.core.messages import Message, Text, say
 from ra.costs.prices import PriceRow
@@ -18,7 +17,7 @@ PLAN_INPUT = 700  # tokens that the planner reads: four short messages, the new 
 PLAN_OUTPUT = 120
 
 
-class Layered(Compacting):
+class LayeredReplay(Compacting):
     """Replays the segment; a prompt after 45 idle minutes, 15 turns or a full tier opens a new one.
 
     The layers themselves are left out: a transcript does not say what they would have held.
@@ -43,7 +42,7 @@ class Layered(Compacting):
         if isinstance(event.fact, Said):
             self._segment.apply(event)
 
-    def send(self, call: Call) -> Sent:
+    def send(self, call: RecordedCall) -> Sent:
         rotated, self._rotated = self._rotated, False
         sent = super().send(call)
         return sent._replace(rewritten=sent.rewritten or rotated)
@@ -53,7 +52,7 @@ class Layered(Compacting):
         self._segment.apply(TimelineEvent(self._at, time, fact))
 
 
-class Planner(Nothing):
+class PlannerReplay(Nothing):
     """Starts fresh with every prompt: a small model has said how many turns to keep."""
 
     name = "planner"
@@ -69,7 +68,7 @@ class Planner(Nothing):
             self._fresh = True
         super().hear(event)
 
-    def send(self, call: Call) -> Sent:
+    def send(self, call: RecordedCall) -> Sent:
         fresh, self._fresh = self._fresh, False
         plans = [Aside((), PLAN_INPUT, PLAN_OUTPUT, self._plan)] if fresh and self._plan else []
         return super().send(call)._replace(rewritten=fresh, asides=plans)

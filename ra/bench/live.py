@@ -1,4 +1,4 @@
-"""What does a strategy cost on your own agent? The same messages once per strategy, each in a chat of its own."""
+"""Send the same messages to your own agent once per strategy, each in a chat of its own."""
 
 import re
 import secrets
@@ -7,11 +7,11 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Literal
 
-from ra.agent.settings import check_strategy
 from ra.context.settings import STRATEGIES
 from ra.core.errors import UserError
 from ra.core.model import Usage
 from ra.core.value import Value
+from ra.session.settings import check_strategy
 
 Tools = Literal["read-only", "none", "all"]
 
@@ -24,7 +24,7 @@ _COMMAND = re.compile(
 )
 
 
-class Plan(Value, frozen=True):
+class LivePlan(Value, frozen=True):
     """What is measured. `mark` is part of every chat's name: a chat that an earlier bench left is not met again."""
 
     agent: str
@@ -57,12 +57,12 @@ def plan(
     turns: int = 1,
     tools: Tools = "read-only",
     warm: bool = False,
-) -> Plan:
+) -> LivePlan:
     """Raises UserError for a message that says nothing."""
     if not all(text.strip() for text in messages):
         raise UserError("--message is empty; say what to ask.")
     mark = secrets.token_hex(3)
-    return Plan(agent, tuple(messages), channel, chat_id, tuple(strategies), runs, turns, tools, mark, warm)
+    return LivePlan(agent, tuple(messages), channel, chat_id, tuple(strategies), runs, turns, tools, mark, warm)
 
 
 class Order(Value, frozen=True):
@@ -75,7 +75,7 @@ class Order(Value, frozen=True):
     message: str
 
 
-class Answer(Value, frozen=True):
+class LiveAnswer(Value, frozen=True):
     """What came back, a plan's own price included. `dollars` is "" while no price is known, `error` "" if all is well;
     `followed` is the strategy that the turn really had."""
 
@@ -89,7 +89,7 @@ class Answer(Value, frozen=True):
 
 class Measured(Value, frozen=True):
     order: Order
-    answer: Answer
+    answer: LiveAnswer
 
 
 class Arm(Value, frozen=True):
@@ -101,17 +101,21 @@ class Arm(Value, frozen=True):
 
     @property
     def errors(self) -> int:
-        return sum(1 for one in self.turns if one.answer.error)
+        return sum(1 for measurement in self.turns if measurement.answer.error)
 
     @property
     def fallbacks(self) -> int:
         """Turns that were not planned although a plan was asked for."""
-        others = [one.answer.followed for one in self.turns if one.answer.followed not in ("", self.strategy)]
-        return len(others) if self.strategy == "planner" else 0
+        followed = [
+            measurement.answer.followed
+            for measurement in self.turns
+            if measurement.answer.followed not in ("", self.strategy)
+        ]
+        return len(followed) if self.strategy == "planner" else 0
 
     @property
     def usage(self) -> Usage:
-        return sum((one.answer.usage for one in self.compared), Usage())
+        return sum((measurement.answer.usage for measurement in self.compared), Usage())
 
     @property
     def dollars(self) -> Decimal | None:
@@ -120,17 +124,17 @@ class Arm(Value, frozen=True):
 
     @property
     def seconds(self) -> float:
-        return sum(one.answer.seconds for one in self.compared)
+        return sum(measurement.answer.seconds for measurement in self.compared)
 
     def at(self, turn: int) -> tuple[Measured, ...]:
         """That turn of every run."""
-        return tuple(one for one in self.compared if one.order.turn == turn)
+        return tuple(measurement for measurement in self.compared if measurement.order.turn == turn)
 
 
-Ask = Callable[[Order], Answer]
+AskAgent = Callable[[Order], LiveAnswer]
 
 
-def measure(plan: Plan, ask: Ask) -> Iterator[Measured]:
+def measure(plan: LivePlan, ask: AskAgent) -> Iterator[Measured]:
     """Send everything, one message after the other. Every other run begins with the other end of the list, so that
     nobody always comes first. `warm`: each strategy is asked once before, which counts for nobody."""
     if plan.warm:
@@ -145,35 +149,46 @@ def measure(plan: Plan, ask: Ask) -> Iterator[Measured]:
                 yield Measured(order, ask(order))
 
 
-def arms(plan: Plan, measured: Sequence[Measured]) -> list[Arm]:
+def arms(plan: LivePlan, measured: Sequence[Measured]) -> list[Arm]:
     """By strategy, in the order in which they were named."""
-    turns = {name: tuple(one for one in measured if one.order.strategy == name) for name in plan.strategies}
+    turns = {
+        name: tuple(measurement for measurement in measured if measurement.order.strategy == name)
+        for name in plan.strategies
+    }
     answered = {
-        name: {(one.order.run, one.order.turn) for one in those if not one.answer.error}
+        name: {(measurement.order.run, measurement.order.turn) for measurement in those if not measurement.answer.error}
         for name, those in turns.items()
     }
     common = set.intersection(*answered.values())
     return [
-        Arm(name, those, tuple(one for one in those if (one.order.run, one.order.turn) in (common or answered[name])))
+        Arm(
+            name,
+            those,
+            tuple(
+                measurement
+                for measurement in those
+                if (measurement.order.run, measurement.order.turn) in (common or answered[name])
+            ),
+        )
         for name, those in turns.items()
     ]
 
 
 def price(turns: Sequence[Measured]) -> Decimal | None:
-    if any(not one.answer.dollars for one in turns):
+    if any(not measurement.answer.dollars for measurement in turns):
         return None
-    return sum((Decimal(one.answer.dollars) for one in turns), Decimal(0))
+    return sum((Decimal(measurement.answer.dollars) for measurement in turns), Decimal(0))
 
 
 def notes(found: Sequence[Arm]) -> list[str]:
     """What one must know to read the figures."""
-    told = []
+    lines = []
     silent = [short(arm.strategy) for arm in found if not arm.compared]
     if silent:
-        told.append(f"There is nothing to compare: {', '.join(silent)} answered no turn.")
+        lines.append(f"There is nothing to compare: {', '.join(silent)} answered no turn.")
     elif len({len(arm.turns) for arm in found}) > 1 or any(arm.errors for arm in found):
-        told.append(f"Sums are over the {len(found[0].compared)} turns that every strategy answered.")
-    told += [
+        lines.append(f"Sums are over the {len(found[0].compared)} turns that every strategy answered.")
+    lines += [
         f"{arm.strategy} had no plan and was layered in {arm.fallbacks} of {len(arm.turns)} turns; "
         "AGENTX_PLANNER_DEBUG=1 says why."
         for arm in found
@@ -182,16 +197,16 @@ def notes(found: Sequence[Arm]) -> list[str]:
     began = sorted((arm.at(1)[0].answer.usage.cache_read, arm.strategy) for arm in found if arm.at(1))
     if began and began[-1][0] - began[0][0] >= UNEQUAL:
         (least, cold), (most, warm) = began[0], began[-1]
-        told.append(
+        lines.append(
             f"Not a fair start: {short(warm)} found {most:,} tokens in the provider's cache, {short(cold)} {least:,}; "
             "who comes first pays for what all share. With --warm all begin alike."
         )
     if any(arm.dollars is None for arm in found if arm.compared):
-        told.append("No price is known for the model; add one under app.prices in ra.yaml.")
-    return told
+        lines.append("No price is known for the model; add one under app.prices in ra.yaml.")
+    return lines
 
 
-def warning(plan: Plan) -> str:
+def warning(plan: LivePlan) -> str:
     """Would an agent carry the message out?"""
     risky = next((text for text in plan.messages if _COMMAND.match(text)), None)
     if risky is None or plan.tools != "all":

@@ -8,19 +8,19 @@ from typing import Any
 
 import msgspec
 
-from ra.app import App, Options
-from ra.app.readonly import reading
+from ra.app import App
 from ra.bench import drawing, live, live_render
-from ra.bench.live import Ask, Measured, Plan
+from ra.bench.live import AskAgent, LivePlan, Measured
 from ra.bench.live_http import Daemon
 from ra.bench.live_process import InProcess
 from ra.bench.tables import paper, table
+from ra.config.options import Options
 from ra.core.errors import RaError
 
 TOKEN_FILE = "serve.token"  # noqa: S105 (a file's name, in the data directory)
 
 
-def run(call: Any, plan: Plan, *, url: str, token: str, plot: Path | None, as_json: bool) -> int:
+def run(call: Any, plan: LivePlan, *, url: str, token: str, plot: Path | None, as_json: bool) -> int:
     """`call` is the command line's. Returns the exit code; what was measured is printed on every path."""
     drawing.check("--plot", plot)
     if warning := live.warning(plan):
@@ -31,10 +31,10 @@ def run(call: Any, plan: Plan, *, url: str, token: str, plot: Path | None, as_js
     with _asking(call, plan, url, token) as (ask, where), _progress(quiet=as_json) as progress:
         job = progress.add_task("", total=plan.calls) if progress else None
         try:
-            for one in live.measure(plan, ask):
-                measured.append(one)
+            for measurement in live.measure(plan, ask):
+                measured.append(measurement)
                 if progress and job is not None:
-                    order = one.order
+                    order = measurement.order
                     step = f"{live.short(order.strategy)}, run {order.run}, turn {order.turn}"
                     progress.update(job, advance=1, description=step)
         except KeyboardInterrupt:
@@ -43,27 +43,27 @@ def run(call: Any, plan: Plan, *, url: str, token: str, plot: Path | None, as_js
             failure = error
     if failure is not None and not measured:
         raise failure
-    found = live.arms(plan, measured)
-    notes = live.notes(found)
+    arms = live.arms(plan, measured)
+    notes = live.notes(arms)
     if interrupted or failure:
         notes.insert(0, f"{'Interrupted' if interrupted else 'Ended'} after {len(measured)} of {plan.calls} turns.")
     heading = live_render.title(plan, where=where)
     if as_json:
-        told = live_render.as_json(plan, found, notes, url=url, interrupted=interrupted)
-        call.streams.out(msgspec.json.encode(told).decode() + "\n")
+        document = live_render.as_json(plan, arms, notes, url=url, interrupted=interrupted)
+        call.streams.out(msgspec.json.encode(document).decode() + "\n")
     else:
-        _show(plan, found, notes, heading)
+        _show(plan, arms, notes, heading)
     if plot is not None and measured:
-        drawing.write(live_render.drawn(found, plan.turns, heading), plot)
+        drawing.write(live_render.drawn(arms, plan.turns, heading), plot)
     if failure is not None:
         raise failure
     if interrupted:
         return 130
-    return 0 if all(arm.errors < len(arm.turns) for arm in found) else 1
+    return 0 if all(arm.errors < len(arm.turns) for arm in arms) else 1
 
 
 @contextmanager
-def _asking(call: Any, plan: Plan, url: str, token: str) -> Iterator[tuple[Ask, str]]:
+def _asking(call: Any, plan: LivePlan, url: str, token: str) -> Iterator[tuple[AskAgent, str]]:
     if url:
         yield Daemon(url, token, plan, lambda: _stored(call.resolved.data_dir)), url
         return
@@ -74,15 +74,16 @@ def _asking(call: Any, plan: Plan, url: str, token: str) -> Iterator[tuple[Ask, 
         allow=tuple(args.allow),
         deny=tuple(args.deny),
         sandbox=args.sandbox or "auto",
-        write=bool(args.write),
+        edits=args.edits,
         channel=plan.channel,
         agent=plan.agent,
+        read_only=plan.tools == "read-only",
         served=True,
     )
-    options = reading(options) if plan.tools == "read-only" else options
-    app = App(resolved, options, env=call.env, warn=lambda text: call.streams.err(f"ra: {text}\n"))
+    app = App(resolved, options, env=call.env, warn=call.warn)
+    app.check()
     with InProcess(app, plan) as ask:
-        yield ask, app.model
+        yield ask, app.recipe.model
 
 
 def _stored(folder: Path) -> str:
@@ -103,14 +104,14 @@ def _progress(*, quiet: bool) -> Any:
     return Progress(*columns, console=Console(stderr=True), transient=True)
 
 
-def _show(plan: Plan, found: list[live.Arm], notes: list[str], heading: str) -> None:
+def _show(plan: LivePlan, arms: list[live.Arm], notes: list[str], heading: str) -> None:
     console = paper()
     console.print(heading, style="bold", soft_wrap=True)
-    if any(arm.compared for arm in found):
-        table(console, live_render.heads(found), live_render.cells(found))
+    if any(arm.compared for arm in arms):
+        table(console, live_render.heads(arms), live_render.cells(arms))
         if plan.turns > 1:
-            table(console, live_render.turn_heads(found), live_render.turn_cells(found, plan.turns))
+            table(console, live_render.turn_heads(arms), live_render.turn_cells(arms, plan.turns))
     for line in notes:
         console.print(line, style="yellow", soft_wrap=True)
-    for line in live_render.previews(found):
+    for line in live_render.previews(arms):
         console.print(line, style="dim", soft_wrap=True)

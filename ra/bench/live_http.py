@@ -1,4 +1,4 @@
-"""How is a message asked of a daemon? `POST /task`, and what it answers in the words of the bench."""
+"""Ask a message of a daemon with `POST /task`."""
 
 import ipaddress
 import time
@@ -9,9 +9,9 @@ from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
-from ra.bench.live import Answer, Order, Plan
+from ra.bench.live import LiveAnswer, LivePlan, Order
 from ra.core.errors import RaError, Refused, UserError
-from ra.core.model import Usage
+from ra.core.model import TokenCounts, Usage
 from ra.core.value import JsonObject, encode
 
 CONNECT_S = 10.0
@@ -20,18 +20,11 @@ TRIES = 6  # while it is busy
 MAX_WAIT_S = 60
 
 
-class _Usage(msgspec.Struct, rename="camel"):
-    input_tokens: int = 0
-    output_tokens: int = 0
-    cache_read_tokens: int = 0
-    cache_create_tokens: int = 0
-
-
-class _Told(msgspec.Struct, rename="camel"):
+class _TaskReply(msgspec.Struct, rename="camel"):
     content: str | None = None
     error: str = ""
     duration: float = 0.0
-    usage: _Usage | None = None
+    usage: TokenCounts | None = None
     cost: float | None = None
     strategy: str = ""
 
@@ -39,7 +32,7 @@ class _Told(msgspec.Struct, rename="camel"):
 class Daemon:
     """Asks a daemon at `url`. Without a token, `stored` may know one: it is shown only to who asks, on this machine."""
 
-    def __init__(self, url: str, token: str, plan: Plan, stored: Callable[[], str]) -> None:
+    def __init__(self, url: str, token: str, plan: LivePlan, stored: Callable[[], str]) -> None:
         self._url = url
         self._place = _parsed(url)
         self._token = token.strip()
@@ -48,7 +41,7 @@ class Daemon:
         self._plan = plan
         self._stored = stored
 
-    def __call__(self, order: Order) -> Answer:
+    def __call__(self, order: Order) -> LiveAnswer:
         """Raises Refused for a wrong token, UserError for what the daemon does not know, RaError if there is none."""
         body = {
             "agent": self._plan.agent or None,
@@ -58,27 +51,26 @@ class Daemon:
             "context": {"channel": self._plan.channel, "chatId": order.chat_id, "sender": "bench"},
         }
         status, raw = self._patiently(body)
-        if status == 401 and not self._token and self._local and (known := self._stored()):
-            self._token = known
+        if status == 401 and not self._token and self._local and (stored_token := self._stored()):
+            self._token = stored_token
             status, raw = self._patiently(body)
         try:
-            told = msgspec.json.decode(raw, type=_Told)
+            reply = msgspec.json.decode(raw, type=_TaskReply)
         except (msgspec.MsgspecError, RecursionError) as error:
             raise self._foreign(status) from error
-        if told.content is None and not told.error:
+        if reply.content is None and not reply.error:
             raise self._foreign(status)
         if status in (401, 403):
-            raise Refused(f"{self._url}: {told.error} Give the daemon's token with --token or RA_SERVE_TOKEN.")
+            raise Refused(f"{self._url}: {reply.error} Give the daemon's token with --token or RA_SERVE_TOKEN.")
         if 400 <= status < 500 and status != 429:
-            raise UserError(f"{self._url}: {told.error}")
-        usage = told.usage or _Usage()
-        return Answer(
-            told.content or "",
-            Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_create_tokens),
-            "" if told.cost is None else str(Decimal(str(told.cost))),
-            told.duration,
-            told.strategy,
-            told.error,
+            raise UserError(f"{self._url}: {reply.error}")
+        return LiveAnswer(
+            reply.content or "",
+            reply.usage.usage if reply.usage else Usage(),
+            "" if reply.cost is None else str(Decimal(str(reply.cost))),
+            reply.duration,
+            reply.strategy,
+            reply.error,
         )
 
     @property

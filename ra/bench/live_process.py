@@ -1,15 +1,14 @@
-"""How is a message asked in process? In a session that lives in memory: the user's history does not see the bench."""
+"""Ask a message in process, in a session in memory, so that the bench leaves no trace in your history."""
 
 import asyncio
 from types import TracebackType
 
-from ra.agent.session import Session
 from ra.app import App
-from ra.app.readonly import bar
-from ra.bench.live import Answer, Order, Plan
-from ra.context.strategies.channels import task
+from ra.bench.live import LiveAnswer, LivePlan, Order
+from ra.context.compose.strategy import task
 from ra.core.events import RunEnded
 from ra.core.messages import say
+from ra.session.session import Session
 from ra.timeline.in_memory import MemoryTimeline
 
 ENDS = {"empty": "The model gave an empty answer.", "refused": "The model refused to answer."}
@@ -18,7 +17,7 @@ ENDS = {"empty": "The model gave an empty answer.", "refused": "The model refuse
 class InProcess:
     """Asks an App. Turns of a chat go to the same session, which is closed when the next chat begins."""
 
-    def __init__(self, app: App, plan: Plan) -> None:
+    def __init__(self, app: App, plan: LivePlan) -> None:
         self._app = app
         self._plan = plan
         self._runner = asyncio.Runner()  # it turns Ctrl-C into a cancelled task, so that sessions still close
@@ -32,7 +31,7 @@ class InProcess:
         self._leave()
         self._runner.close()
 
-    def __call__(self, order: Order) -> Answer:
+    def __call__(self, order: Order) -> LiveAnswer:
         if order.chat_id != self._chat or self._session is None:
             self._leave()
             self._chat, self._session = order.chat_id, self._runner.run(self._enter(order))
@@ -40,18 +39,15 @@ class InProcess:
 
     async def _enter(self, order: Order) -> Session:
         timeline = MemoryTimeline(order.chat_id, clock=self._app.clock)
-        session = self._app.session(timeline, strategy=order.strategy)
-        if self._plan.tools == "read-only":
-            bar(session.toolbox)
-        return session
+        return self._app.session(timeline, strategy=order.strategy)
 
-    async def _ask(self, session: Session, order: Order) -> Answer:
+    async def _ask(self, session: Session, order: Order) -> LiveAnswer:
         origin = task(self._plan.agent, {"channel": self._plan.channel, "chatId": order.chat_id, "sender": "bench"})
-        run = session.start(say("user", order.message), task=origin)
+        run = session.prompt(say("user", order.message), task=origin)
         async for _ in run:
             pass
         assert run.ended is not None, "a run ends with RunEnded"
-        configured = session.engine.configured
+        configured = session.configured
         return _told(run.ended, configured.strategy if configured else "")
 
     def _leave(self) -> None:
@@ -60,6 +56,6 @@ class InProcess:
             self._runner.run(session.close())
 
 
-def _told(end: RunEnded, followed: str) -> Answer:
+def _told(end: RunEnded, followed: str) -> LiveAnswer:
     error = "" if end.outcome == "answered" else ENDS.get(end.outcome) or end.error or end.outcome
-    return Answer(end.answer, end.usage, end.dollars, end.seconds, followed, error)
+    return LiveAnswer(end.answer, end.usage, end.dollars, end.seconds, followed, error)

@@ -1,13 +1,16 @@
-"""How is a live comparison shown? As JSON for programs; as tables and bars for people."""
+"""Show a live comparison: JSON for programs, tables and bars for people."""
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
+import msgspec
+
 from ra.bench.drawing import FAINT, Bar, Drawing, Label, Shape
-from ra.bench.live import Arm, Measured, Plan, price, short
+from ra.bench.live import Arm, LivePlan, Measured, price, short
 from ra.bench.plot import COLOURS, GAP, LEFT, PANEL, RIGHT, TOP, WIDTH, Scale, colour, heading
-from ra.context.strategies.channels import one_line
+from ra.context.compose.strategy import one_line
+from ra.core.model import TokenCounts, Usage
 
 PREVIEW = 160
 
@@ -24,7 +27,9 @@ _ROWS: tuple[tuple[str, Callable[[Arm], Number | None], Callable[[Number], str]]
 )
 
 
-def as_json(plan: Plan, found: Sequence[Arm], notes: Sequence[str], *, url: str, interrupted: bool) -> dict[str, Any]:
+def as_json(
+    plan: LivePlan, arms: Sequence[Arm], notes: Sequence[str], *, url: str, interrupted: bool
+) -> dict[str, Any]:
     return {
         "agent": plan.agent,
         "messages": list(plan.messages),
@@ -34,8 +39,8 @@ def as_json(plan: Plan, found: Sequence[Arm], notes: Sequence[str], *, url: str,
         "runs": plan.runs,
         "turns": plan.turns,
         "tools": plan.tools,
-        "strategies": [_arm(arm) for arm in found],
-        "delta": [_delta(found[0], arm) for arm in found[1:]],
+        "strategies": [_arm(arm) for arm in arms],
+        "delta": [_delta(arms[0], arm) for arm in arms[1:]],
         "notes": list(notes),
         "interrupted": interrupted,
     }
@@ -48,7 +53,7 @@ def _arm(arm: Arm) -> dict[str, Any]:
         "errors": arm.errors,
         "fallbacks": arm.fallbacks,
         **_figures(arm),
-        "turns": [_turn(one) for one in arm.turns],
+        "turns": [_turn(measurement) for measurement in arm.turns],
     }
 
 
@@ -60,68 +65,67 @@ def _figures(arm: Arm) -> dict[str, Any]:
     }
 
 
-def _usage(turns: Sequence[Measured]) -> dict[str, int]:
-    usages = [one.answer.usage for one in turns]
-    return {
-        "inputTokens": sum(usage.input for usage in usages),
-        "outputTokens": sum(usage.output for usage in usages),
-        "cacheReadTokens": sum(usage.cache_read for usage in usages),
-        "cacheCreateTokens": sum(usage.cache_write for usage in usages),
-        "totalInputTokens": sum(usage.total_input for usage in usages),
+def _usage(turns: Sequence[Measured]) -> dict[str, Any]:
+    total = sum((measurement.answer.usage for measurement in turns), Usage())
+    counts: dict[str, Any] = msgspec.to_builtins(TokenCounts.of(total))
+    return counts | {"totalInputTokens": total.total_input}
+
+
+def _turn(measurement: Measured) -> dict[str, Any]:
+    answer = measurement.answer
+    fields: dict[str, Any] = {
+        "run": measurement.order.run,
+        "turn": measurement.order.turn,
+        "chatId": measurement.order.chat_id,
     }
-
-
-def _turn(one: Measured) -> dict[str, Any]:
-    answer = one.answer
-    told: dict[str, Any] = {"run": one.order.run, "turn": one.order.turn, "chatId": one.order.chat_id}
-    told |= _usage([one]) | {
+    fields |= _usage([measurement]) | {
         "cost": float(answer.dollars) if answer.dollars else None,
         "duration": round(answer.seconds, 3),
-        "strategy": answer.followed or one.order.strategy,
+        "strategy": answer.followed or measurement.order.strategy,
         "preview": one_line(answer.text, PREVIEW),
     }
-    return told | ({"error": answer.error} if answer.error else {})
+    return fields | ({"error": answer.error} if answer.error else {})
 
 
 def _delta(first: Arm, other: Arm) -> dict[str, Any]:
     """What the other has more than the first."""
     ours, theirs = _figures(first), _figures(other)
     measured = bool(first.compared and other.compared)
-    more = {
+    difference = {
         name: round(theirs[name] - value, 9) if measured and value is not None and theirs[name] is not None else None
         for name, value in ours.items()
     }
-    return {"strategy": other.strategy, "against": first.strategy} | more
+    return {"strategy": other.strategy, "against": first.strategy} | difference
 
 
-def title(plan: Plan, *, where: str) -> str:
-    many = f"{plan.runs} run{'s' * (plan.runs > 1)} of {plan.turns} turn{'s' * (plan.turns > 1)}"
+def title(plan: LivePlan, *, where: str) -> str:
+    counts = f"{plan.runs} run{'s' * (plan.runs > 1)} of {plan.turns} turn{'s' * (plan.turns > 1)}"
     names = " against ".join(map(short, plan.strategies))
-    return f"{plan.agent or 'ra'} ({where}): {names}, {many}, tools: {plan.tools}"
+    return f"{plan.agent or 'ra'} ({where}): {names}, {counts}, tools: {plan.tools}"
 
 
-def heads(found: Sequence[Arm]) -> list[str]:
-    first = [short(found[0].strategy)]
-    single = len(found) == 2
+def heads(arms: Sequence[Arm]) -> list[str]:
+    first = [short(arms[0].strategy)]
+    single = len(arms) == 2
     return [
         "",
         *first,
-        *(head for arm in found[1:] for head in (short(arm.strategy), "delta" if single else f"delta to {first[0]}")),
+        *(head for arm in arms[1:] for head in (short(arm.strategy), "delta" if single else f"delta to {first[0]}")),
     ]
 
 
-def cells(found: Sequence[Arm]) -> list[list[str]]:
+def cells(arms: Sequence[Arm]) -> list[list[str]]:
     """A row for each figure, a column for each strategy, and what it has more than the first."""
     rows = []
     for label, read, write in _ROWS:
-        ours = read(found[0]) if found[0].compared else None
+        ours = read(arms[0]) if arms[0].compared else None
         row = [label, "?" if ours is None else write(ours)]
-        for arm in found[1:]:
+        for arm in arms[1:]:
             theirs = read(arm) if arm.compared else None
             row += ["?" if theirs is None else write(theirs), _more(ours, theirs, write)]
         rows.append(row)
-    errors = ["errors", str(found[0].errors)]
-    for arm in found[1:]:
+    errors = ["errors", str(arms[0].errors)]
+    for arm in arms[1:]:
         errors += [str(arm.errors), ""]
     return [*rows, errors]
 
@@ -129,28 +133,28 @@ def cells(found: Sequence[Arm]) -> list[list[str]]:
 def _more(ours: Number | None, theirs: Number | None, write: Callable[[Number], str]) -> str:
     if ours is None or theirs is None:
         return ""
-    more = Decimal(str(theirs)) - Decimal(str(ours))
-    shown = f"{'-' if more < 0 else '+'}{write(abs(more))}"
+    difference = Decimal(str(theirs)) - Decimal(str(ours))
+    signed = f"{'-' if difference < 0 else '+'}{write(abs(difference))}"
     if not ours:
-        return shown
-    share = float(more) / float(ours)
-    return f"{shown} ({share:+.1%})" if abs(share) < 0.1 else f"{shown} ({share:+.0%})"
+        return signed
+    share = float(difference) / float(ours)
+    return f"{signed} ({share:+.1%})" if abs(share) < 0.1 else f"{signed} ({share:+.0%})"
 
 
-def turn_heads(found: Sequence[Arm]) -> list[str]:
-    return ["turn", *(f"{short(arm.strategy)} {what}" for arm in found for what in ("total input", "cost"))]
+def turn_heads(arms: Sequence[Arm]) -> list[str]:
+    return ["turn", *(f"{short(arm.strategy)} {what}" for arm in arms for what in ("total input", "cost"))]
 
 
-def turn_cells(found: Sequence[Arm], turns: int) -> list[list[str]]:
+def turn_cells(arms: Sequence[Arm], turns: int) -> list[list[str]]:
     """Input and cost of each turn, as means over the runs, and the sum of the costs."""
     rows = []
     for turn in range(1, turns + 1):
         row = [str(turn)]
-        for arm in found:
+        for arm in arms:
             size, cost = _mean(arm, turn)
             row += ["" if size is None else f"{size:,.0f}", "" if size is None else _money(cost)]
         rows.append(row)
-    costs = [[_mean(arm, turn)[1] for turn in range(1, turns + 1) if arm.at(turn)] for arm in found]
+    costs = [[_mean(arm, turn)[1] for turn in range(1, turns + 1) if arm.at(turn)] for arm in arms]
     sums = [
         None if None in each or not each else sum((cost for cost in each if cost is not None), Decimal(0))
         for each in costs
@@ -163,7 +167,7 @@ def _mean(arm: Arm, turn: int) -> tuple[float | None, Decimal | None]:
     if not those:
         return None, None
     dollars = price(those)
-    size = sum(one.answer.usage.total_input for one in those) / len(those)
+    size = sum(measurement.answer.usage.total_input for measurement in those) / len(those)
     return size, None if dollars is None else dollars / len(those)
 
 
@@ -171,29 +175,29 @@ def _money(amount: Decimal | None) -> str:
     return "?" if amount is None else f"${amount:.4f}"
 
 
-def previews(found: Sequence[Arm]) -> list[str]:
+def previews(arms: Sequence[Arm]) -> list[str]:
     """How each strategy answered first, and the first thing that went wrong."""
     lines = []
-    for arm in found:
-        answered = next((one.answer.text for one in arm.turns if not one.answer.error), None)
+    for arm in arms:
+        answered = next((measurement.answer.text for measurement in arm.turns if not measurement.answer.error), None)
         if answered is not None:
             lines.append(f"{short(arm.strategy)}: {one_line(answered, PREVIEW)}")
-        failed = next((one for one in arm.turns if one.answer.error), None)
+        failed = next((measurement for measurement in arm.turns if measurement.answer.error), None)
         if failed is not None:
             where = f"run {failed.order.run}, turn {failed.order.turn}"
             lines.append(f"{short(arm.strategy)} failed ({where}): {one_line(failed.answer.error, 400)}")
     return lines
 
 
-def drawn(found: Sequence[Arm], turns: int, title: str) -> Drawing:
+def drawn(arms: Sequence[Arm], turns: int, title: str) -> Drawing:
     """Total input and cost of each turn, a bar for each strategy."""
-    sizes = [[_mean(arm, turn)[0] or 0.0 for turn in range(1, turns + 1)] for arm in found]
-    costs = [[float(_mean(arm, turn)[1] or 0) for turn in range(1, turns + 1)] for arm in found]
-    fills = [_fill(arm, index) for index, arm in enumerate(found)]
+    sizes = [[_mean(arm, turn)[0] or 0.0 for turn in range(1, turns + 1)] for arm in arms]
+    costs = [[float(_mean(arm, turn)[1] or 0) for turn in range(1, turns + 1)] for arm in arms]
+    fills = [_fill(arm, index) for index, arm in enumerate(arms)]
     shapes: list[Shape] = [heading(title)]
     shapes += _panel("total input per turn, tokens", "", TOP, sizes, fills)
     shapes += _panel("cost per turn, dollars", "$", TOP + PANEL + GAP, costs, fills)
-    for index, arm in enumerate(found):
+    for index, arm in enumerate(arms):
         x, y = WIDTH - RIGHT + 18, TOP + 10 + 22 * index
         total = "" if arm.dollars is None else f" ${arm.dollars:.4f}"
         shapes += [Bar(x, y - 11, 14, 14, fills[index]), Label(x + 22, y + 1, f"{short(arm.strategy)}{total}")]

@@ -1,10 +1,10 @@
-"""What does a comparison look like? Cost over time and window over time, and cost against recall."""
+"""Draw a comparison: cost over time, window over time, cost against lines."""
 
 import math
 from collections.abc import Iterable, Sequence
 
-from ra.bench.drawing import FAINT, INK, Dot, Drawing, Label, Line, Shape
-from ra.bench.replay import Point, Row
+from ra.bench.drawing import FAINT, INK, Dot, Drawing, Label, Polyline, Shape
+from ra.bench.replay import Point, StrategyResult
 from ra.bench.runs import TraceResult
 
 WIDTH, PANEL, LEFT, RIGHT, TOP, GAP = 960, 260, 70, 190, 64, 64
@@ -36,10 +36,10 @@ def over_time(result: TraceResult, title: str) -> Drawing:
     shapes: list[Shape] = [heading(title), *costs.grid("cost so far, dollars", "$"), *windows.grid("window, tokens")]
     shapes += [label for scale in (costs, windows) for label in _clock(scale.bottom, span)]
 
-    def curve(row: Row, scale: Scale, values: Iterable[tuple[float, float]]) -> Line:
+    def curve(row: StrategyResult, scale: Scale, values: Iterable[tuple[float, float]]) -> Polyline:
         points = tuple((_x((time - result.started) / span), scale.y(value)) for time, value in values)
         width = 2.6 if row.strategy == "auto" else 1.5
-        return Line(points, colour(row.strategy), width, dashed=row.strategy in DASHED)
+        return Polyline(points, colour(row.strategy), width, dashed=row.strategy in DASHED)
 
     for row in rows:
         points = _thin(row.points)
@@ -47,13 +47,13 @@ def over_time(result: TraceResult, title: str) -> Drawing:
         shapes.append(curve(row, windows, ((point.time, point.window) for point in points)))
     for index, row in enumerate(rows):  # dearest first, as the curves end
         x, y = WIDTH - RIGHT + 18, TOP + 14 + 22 * index
-        shapes.append(Line(((x, y - 4), (x + 22, y - 4)), colour(row.strategy), 3.0, dashed=row.strategy in DASHED))
+        shapes.append(Polyline(((x, y - 4), (x + 22, y - 4)), colour(row.strategy), 3.0, dashed=row.strategy in DASHED))
         shapes.append(Label(x + 30, y, f"{row.strategy} ${row.cost:.2f}", bold=row.strategy == "auto"))
     return Drawing(WIDTH, TOP + 2 * PANEL + GAP + 48, tuple(shapes))
 
 
 def frontier(result: TraceResult, title: str) -> Drawing:
-    """Cost against the share of names that were out of sight when they were used again: upper left is best.
+    """Cost against the share of lines that were out of sight when they were used again: upper left is best.
 
     What `auto` does with indexes of other sizes is joined by a line.
     """
@@ -62,34 +62,34 @@ def frontier(result: TraceResult, title: str) -> Drawing:
     bottom, right = TOP + 330, WIDTH - RIGHT - 60
     worst, best = math.log10(0.5), math.log10(UNSEEN)
 
-    def place(cost: float, recall: float) -> tuple[float, float]:
-        lost = math.log10(min(0.5, max(UNSEEN, 1.0 - recall)))
+    def place(cost: float, lines: float) -> tuple[float, float]:
+        lost = math.log10(min(0.5, max(UNSEEN, 1.0 - lines)))
         return LEFT + (right - LEFT) * cost / costs[-1], TOP + (bottom - TOP) * (lost - best) / (worst - best)
 
     shapes: list[Shape] = [
         heading(title),
-        Label(LEFT, TOP - 10, "names out of sight when they are used again", colour=INK),
+        Label(LEFT, TOP - 10, "lines out of sight when they are used again", colour=INK),
         Label(right, bottom + 40, "cost of the session, dollars", "end", INK),
     ]
     for tick in costs:
         x, _ = place(tick, 1.0)
-        shapes += [Line(((x, TOP), (x, bottom))), Label(x, bottom + 18, f"${short(tick)}", "middle", FAINT)]
+        shapes += [Polyline(((x, TOP), (x, bottom))), Label(x, bottom + 18, f"${short(tick)}", "middle", FAINT)]
     for lost, label in LOST:
         _, y = place(0.0, 1.0 - lost)
-        shapes += [Line(((LEFT, y), (right, y))), Label(LEFT - 8, y + 4, label, "end", FAINT)]
-    if result.optimum:
-        x, _ = place(result.optimum, 1.0)
-        shapes.append(Line(((x, TOP), (x, bottom)), "#888888", dashed=True))
-        shapes.append(Label(x + 6, bottom - 8, "auto at the best moments, in hindsight", colour=FAINT))
+        shapes += [Polyline(((LEFT, y), (right, y))), Label(LEFT - 8, y + 4, label, "end", FAINT)]
+    if result.bounds:
+        x, _ = place(result.bounds.bound, 1.0)
+        shapes.append(Polyline(((x, TOP), (x, bottom)), "#888888", dashed=True))
+        shapes.append(Label(x + 6, bottom - 8, "no strategy that forgets no line costs less", colour=FAINT))
     if result.sizes:
-        path = tuple(place(row.cost, row.recall) for row in result.sizes)
-        shapes += [Line(path, colour("auto"), 1.5), *(Dot(x, y, 2.5, colour("auto")) for x, y in path)]
-    shapes += [Dot(*place(row.cost, row.recall), 5.5, colour(row.strategy)) for row in rows]
+        path = tuple(place(row.cost, row.lines) for row in result.sizes)
+        shapes += [Polyline(path, colour("auto"), 1.5), *(Dot(x, y, 2.5, colour("auto")) for x, y in path)]
+    shapes += [Dot(*place(row.cost, row.lines), 5.5, colour(row.strategy)) for row in rows]
     for index, row in enumerate(rows):
         x, y = right + 18, TOP + 14 + 22 * index
         shapes.append(Dot(x, y - 4, 5.5, colour(row.strategy)))
-        told = f"{row.strategy} ${row.cost:.2f}, {row.recall:.3f}"
-        shapes.append(Label(x + 14, y, told, bold=row.strategy == "auto"))
+        label = f"{row.strategy} ${row.cost:.2f}, {row.lines:.3f}"
+        shapes.append(Label(x + 14, y, label, bold=row.strategy == "auto"))
     return Drawing(WIDTH, bottom + 60, tuple(shapes))
 
 
@@ -111,7 +111,7 @@ class Scale:
         shapes: list[Shape] = [Label(LEFT, self.bottom - PANEL - 10, label, colour=INK)]
         for tick in self._ticks:
             y = self.y(tick)
-            shapes.append(Line(((LEFT, y), (WIDTH - RIGHT, y))))
+            shapes.append(Polyline(((LEFT, y), (WIDTH - RIGHT, y))))
             shapes.append(Label(LEFT - 8, y + 4, f"{unit}{short(tick)}", "end", FAINT))
         return shapes
 
@@ -153,5 +153,5 @@ def short(number: float) -> str:
 def _thin(points: Sequence[Point]) -> Sequence[Point]:
     """Few enough points for a small file; the last is always kept."""
     stride = max(1, len(points) // STEPS)
-    kept = list(points[::stride])
-    return kept if not points or kept[-1] is points[-1] else [*kept, points[-1]]
+    thinned = list(points[::stride])
+    return thinned if not points or thinned[-1] is points[-1] else [*thinned, points[-1]]

@@ -1,4 +1,4 @@
-"""How are results shown? As JSON for programs, as tables for people."""
+"""Show results: JSON for programs, tables for people."""
 
 import time
 from collections import Counter
@@ -7,11 +7,16 @@ from decimal import Decimal
 from typing import Any
 
 from ra.bench.preset import Preset
-from ra.bench.replay import Row
+from ra.bench.replay import StrategyResult
 from ra.bench.runs import RECORDED, SIZED, TraceResult
 
 TIMED = 1_000_000_000  # no transcript is older than 2001; earlier moments stand for "not recorded"
-HEADS = ("strategy", "cost", "against recorded", "hit rate", "peak window", "rewrites", "recall")
+HEADS = (
+    "strategy", "cost", "against nothing", "with re-reads", "hit rate", "peak window", "rewrites", "names", "lines",
+    "user words",
+)  # fmt: skip
+NOTHING = "nothing"
+TRUSTED = 0.05  # a replay that misses the bill by more is said to
 
 
 def as_json(results: Sequence[TraceResult], skipped: Sequence[str]) -> dict[str, Any]:
@@ -28,22 +33,34 @@ def _trace(result: TraceResult) -> dict[str, Any]:
         "window": result.window,
         "started": result.started,
         "ended": result.ended,
-        "rows": [_row(row) for row in result.rows],
+        "rows": [_row(row, _uncut(result)) for row in result.rows],
         "calibration": calibration
         and {
             "billed": calibration.billed,
             "simulated": calibration.simulated,
             "difference": round(calibration.difference, 4),
+            "predicted": calibration.predicted,
+            "predictedDifference": round(calibration.predicted_difference, 4),
             "lostOutside": calibration.outside,
+            "unbilledCalls": calibration.unbilled,
+            "lessons": list(calibration.lessons),
         },
-        "optimum": result.optimum,
-        "sizes": [_row(row) for row in result.sizes],
+        "estimated": calibration is None,
+        "bestMoments": result.best_moments,
+        "floor": result.bounds and result.bounds.floor,
+        "lowerBound": result.bounds and result.bounds.bound,
+        "sizes": [_row(row, _uncut(result)) for row in result.sizes],
         "pricedAs": result.priced_as or result.model,
         "skipped": list(result.skipped),
     }
 
 
-def _row(row: Row) -> dict[str, Any]:
+def _uncut(result: TraceResult) -> float | None:
+    """What the session would have cost in one piece, at the same cache rules as the other rows."""
+    return next((row.cost for row in result.rows if row.strategy == NOTHING), None)
+
+
+def _row(row: StrategyResult, uncut: float | None) -> dict[str, Any]:
     return {
         "strategy": row.strategy,
         "cost": row.cost,
@@ -51,6 +68,14 @@ def _row(row: Row) -> dict[str, Any]:
         "peak": row.peak,
         "rewrites": row.rewrites,
         "recall": row.recall,
+        "recallWithoutIndex": row.recall_without_index,
+        "lines": row.lines,
+        "linesWithoutIndex": row.lines_without_index,
+        "userWords": row.words,
+        "userWordsWithoutIndex": row.words_without_index,
+        "costWithRereads": row.with_rereads,
+        "rereads": row.rereads,
+        "saving": round(1 - row.cost / uncut, 4) if uncut and row.strategy != RECORDED else None,
     }
 
 
@@ -65,6 +90,11 @@ def preset_json(preset: Preset) -> dict[str, Any]:
             for turn in preset.turns
         ],
         "total": {"layered": float(preset.layered_total), "planner": float(preset.planner_total)},
+        "day": {
+            "tasks": preset.day.tasks,
+            "layered": {"computed": float(preset.day.layered_cost), "quoted": float(preset.day.quoted)},
+            "planner": {"computed": float(preset.day.planner_cost)},
+        },
     }
 
 
@@ -79,50 +109,83 @@ def _span(result: TraceResult) -> str:
 
 def cells(result: TraceResult) -> list[list[str]]:
     """The rows of a result, what was recorded first and the rest by price."""
-    recorded = next((row.cost for row in result.rows if row.strategy == RECORDED), 0.0)
+    uncut = _uncut(result)
     ordered = sorted(result.rows, key=lambda row: (row.strategy != RECORDED, row.cost))
     return [
         [
             row.strategy,
-            f"${row.cost:.2f}" if row.cost >= 1 else f"${row.cost:.4f}",
-            f"{row.cost / recorded - 1:+.0%}" if recorded and row.strategy != RECORDED else "",
+            _money(row.cost),
+            f"{row.cost / uncut - 1:+.0%}" if uncut and row.strategy not in (RECORDED, NOTHING) else "",
+            _money(row.with_rereads),
             f"{row.hit_rate:.1%}",
             f"{row.peak:,}",
             str(row.rewrites),
-            f"{row.recall:.3f}",
+            _share(row.recall, row.recall_without_index),
+            _share(row.lines, row.lines_without_index),
+            _share(row.words, row.words_without_index),
         ]
         for row in ordered
     ]
 
 
+def _money(dollars: float) -> str:
+    return f"${dollars:.2f}" if dollars >= 1 else f"${dollars:.4f}"
+
+
+def _share(share: float, without_index: float) -> str:
+    """With what an index shows, and without it where that is less."""
+    digits = f"{share:.3f}".removeprefix("0")
+    return digits if without_index == share else f"{digits} ({without_index:.3f})".replace("(0.", "(.")
+
+
 def calibration(result: TraceResult) -> str:
     """How far the simulation can be trusted, in a line or two."""
-    known = result.calibration
+    figures = result.calibration
     unknown = f" No price is known for {result.model}: it was billed as {result.priced_as}." if result.priced_as else ""
-    if known is None:
+    if figures is None:
         return f"No bill was recorded: token counts are estimates.{unknown}"
-    text = f"Calibration: recorded bill ${known.billed:.2f}, replayed ${known.simulated:.2f} ({known.difference:+.1%})."
-    if known.outside:
+    text = (
+        f"Calibration: bill ${figures.billed:.2f}; replayed with the sizes and the lost caches of the bills (fitted) "
+        f"${figures.simulated:.2f} ({figures.difference:+.1%}); from text and times alone (predicted) "
+        f"${figures.predicted:.2f} ({figures.predicted_difference:+.1%})."
+    )
+    if figures.outside:
         text += (
-            f" {known.outside} requests were written anew although their prefix was known and young (a restart,"
+            f" {figures.outside} requests were written anew although their prefix was known and young (a restart,"
             " another system prompt): `recorded` pays for that, the other rows do not."
         )
+    if figures.unbilled:
+        text += f" {figures.unbilled} calls have no bill: they are estimated, and not part of this comparison."
+    for lesson in figures.lessons:
+        text += f" The bills differ from the published rules: {lesson}."
+    if abs(figures.difference) > TRUSTED:
+        text += " Warning: the replay misses the bill by more than 5 %; take the other rows as rough estimates."
     return text + unknown
 
 
 def yardstick(result: TraceResult) -> str:
-    """How far `auto` is from what hindsight would have done; empty when that is not known."""
-    auto = next((row.cost for row in result.rows if row.strategy == "auto"), None)
-    if auto is None or not result.optimum:
+    """What no strategy can be cheaper than, and what `auto` would have cost at other moments."""
+    if result.bounds is None:
         return ""
-    more = f"{auto / result.optimum - 1:+.1%}"
-    return f"Cutting at the best moments, known only afterwards, would cost ${result.optimum:.2f}: auto pays {more}."
+    text = (
+        f"No strategy can cost less than ${result.bounds.floor:.2f} (answers, system part, every new token once), and"
+        f" none that sees or re-reads every line it uses less than ${result.bounds.bound:.2f}."
+    )
+    auto = next((row.cost for row in result.rows if row.strategy == "auto"), None)
+    if auto is not None and result.best_moments and result.best_moments < auto:
+        text += (
+            f" The cuts of auto (${auto:.2f}) at the best moments, known only afterwards: ${result.best_moments:.2f}."
+        )
+    return text
 
 
 def sizes(result: TraceResult) -> str:
     """What `auto` does with indexes of other sizes; empty when that was not asked for."""
-    told = (f"{row.strategy.removeprefix(SIZED)}: ${row.cost:.2f}, recall {row.recall:.3f}" for row in result.sizes)
-    return f"auto by the tokens of its indexes: {'; '.join(told)}." if result.sizes else ""
+    parts = (
+        f"{row.strategy.removeprefix(SIZED)}: ${row.cost:.2f}, names {row.recall:.3f}, lines {row.lines:.3f}"
+        for row in result.sizes
+    )
+    return f"auto by the tokens of its indexes: {'; '.join(parts)}." if result.sizes else ""
 
 
 def summary(results: Sequence[TraceResult]) -> list[list[str]]:
@@ -164,6 +227,18 @@ def preset_tables(preset: Preset) -> tuple[list[list[str]], list[list[str]]]:
     costs = [[str(turn.turn), f"${turn.layered_cost}", f"${turn.planner_cost}"] for turn in preset.turns]
     costs.append([f"{len(preset.turns)}-turn total", f"${preset.layered_total}", f"${preset.planner_total}"])
     return tokens, costs
+
+
+def preset_day(preset: Preset) -> str:
+    """The third comparison, in words: what is quoted is not called computed."""
+    day = preset.day
+    less, explained_less = (1 - day.planner_cost / cost for cost in (day.quoted, day.layered_cost))
+    return (
+        f"Layered: ${day.quoted} quoted by the page. Its own figures (14.3 M tokens read from the cache at the tier-2 "
+        f"rate) explain ${day.layered_cost} of it.\n"
+        f"Planner: ${day.planner_cost} computed ({day.tasks} planned turns with their plans): {less:.0%} less than "
+        f"quoted, {explained_less:.0%} less than explained."
+    )
 
 
 def _spaced(number: int) -> str:

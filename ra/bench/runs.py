@@ -1,4 +1,4 @@
-"""How do all strategies compare on a transcript? `compare(transcript, …)` → one result with a row for each."""
+"""Compare all strategies on a transcript: one result with a row for each."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -7,19 +7,22 @@ from typing import get_args
 
 import msgspec
 
+from ra.bench.best_moments import best_moments
+from ra.bench.bounds import Bounds, bounds
 from ra.bench.compacting import Compacting, Name
 from ra.bench.comparisons import BatchPrune, Nothing, Recorded, RollingMask
-from ra.bench.layered import Layered, Planner
-from ra.bench.optimum import optimum
-from ra.bench.replay import Market, Memory, Row, Strategy, replay
+from ra.bench.layered import LayeredReplay, PlannerReplay
+from ra.bench.lessons import learn
+from ra.bench.measures import TraceNames
+from ra.bench.replay import Market, ReplayStrategy, StrategyResult, replay
 from ra.bench.trace import LARGEST, Trace
 from ra.context.settings import CompactionSettings
+from ra.context.size import trigger
 from ra.context.tokens import Estimator
-from ra.context.window import trigger
 from ra.core.errors import UserError
 from ra.core.facts import TimelineEvent
 from ra.core.value import Value
-from ra.costs.economy import INDEX, Economy
+from ra.costs.economy import INDEX, SessionEconomy
 from ra.costs.prices import PriceRow, Prices
 from ra.costs.promptcache import LIFETIME_S, LONG_LIFETIME_S, rules_for
 from ra.providers import catalog
@@ -35,16 +38,27 @@ DEFAULT_MODEL = "claude-opus-4-6"
 
 
 class Calibration(Value, frozen=True):
-    """The replay of what was sent against the bill. `outside` counts caches that were lost for no reason in the
-    conversation; the other rows do not lose them."""
+    """The replay of what was sent against the bill, over the calls that have one.
+
+    `simulated` is fitted: sizes, and what the cache held, are those that the bills show. `predicted` is not: text and
+    times alone, with the size of the system part and one factor for all tokens from the bills, and the cache by its
+    rules. `outside` counts caches that were lost for no reason in the conversation; the other rows do not lose them.
+    """
 
     billed: float
     simulated: float
     outside: int
+    predicted: float = 0.0
+    unbilled: int = 0  # calls without a bill
+    lessons: tuple[str, ...] = ()  # where the bills show other cache rules than the published ones
 
     @property
     def difference(self) -> float:
         return self.simulated / self.billed - 1 if self.billed else 0.0
+
+    @property
+    def predicted_difference(self) -> float:
+        return self.predicted / self.billed - 1 if self.billed else 0.0
 
 
 class TraceResult(Value, frozen=True):
@@ -57,11 +71,12 @@ class TraceResult(Value, frozen=True):
     window: int
     started: float
     ended: float
-    rows: tuple[Row, ...]
+    rows: tuple[StrategyResult, ...]
     priced_as: str = ""
     calibration: Calibration | None = None
-    optimum: float | None = None  # of `auto`, had it known how the session goes on
-    sizes: tuple[Row, ...] = ()  # of `auto` with indexes of other sizes, from small to large
+    best_moments: float | None = None  # what `auto`'s cuts would have cost at other moments, about
+    bounds: Bounds | None = None  # what no strategy can be cheaper than
+    sizes: tuple[StrategyResult, ...] = ()  # of `auto` with indexes of other sizes, from small to large
     skipped: tuple[str, ...] = ()
 
 
@@ -74,6 +89,7 @@ class Conditions(msgspec.Struct, frozen=True):
     window: int | None = None
     settings: CompactionSettings = CompactionSettings()
     sizes: Sequence[int] = ()  # of indexes, with which `auto` is replayed as well
+    long_lived: bool | None = None  # caches live for an hour, not for five minutes; None: as the transcript tells
 
 
 def check(strategies: Sequence[str]) -> tuple[str, ...]:
@@ -91,29 +107,35 @@ def compare(
     events: Sequence[TimelineEvent],
     conditions: Conditions,
     *,
+    window: int | None = None,
     skipped: Sequence[str] = (),
     step: Callable[[], None] = lambda: None,
 ) -> TraceResult | None:
-    """Replay one conversation; None when it holds no model call. `step` is called after each strategy."""
+    """Replay one conversation; None when it holds no model call. `step` is called after each strategy.
+
+    `window` is the one that the recording names; another model's prices come with that model's own.
+    """
     model = conditions.model or model or DEFAULT_MODEL
     trace = Trace(name, model, events, Estimator())
     if not trace.calls:
         return None
-    market = _market(trace, conditions)
-    window = conditions.window or catalog_window(model, market(model).row)
-    memory = Memory(trace)
+    market = market_of(trace, conditions)
+    recorded_window = None if conditions.model else window
+    window = conditions.window or recorded_window or catalog_window(model, market(model).row)
+    memory = TraceNames(trace)
     rows = [replay(trace, memory, Recorded(trace), market, as_billed=True)]
+    predicted = _predicted(trace, memory, market)
     step()
     left_out = list(skipped)
     if trace.damaged:
         left_out.append(f"{trace.damaged} bills of more than {LARGEST:,} tokens: estimated instead")
     for chosen in conditions.strategies:
         try:
-            rows.append(replay(trace, memory, _strategy(chosen, trace, window, market, conditions), market))
+            rows.append(replay(trace, memory, strategy_of(chosen, trace, window, market, conditions), market))
         except UserError as error:  # the recorded system part alone is larger than the window
             left_out.append(f"{chosen}: {error}")
         step()
-    sized: list[Row] = []
+    sized: list[StrategyResult] = []
     for size in conditions.sizes:
         auto = _auto(trace, window, market, conditions, name=f"{SIZED}{size:,}", index=size)
         sized.append(replay(trace, memory, auto, market))
@@ -128,8 +150,9 @@ def compare(
         trace.calls[-1].time,
         tuple(rows),
         "" if conditions.prices.row(model, at=trace.calls[0].time) else DEFAULT_MODEL,
-        _calibration(trace, rows[0], market),
-        _optimum(trace, memory, rows, market, window),
+        calibration_of(trace, rows[0], market, predicted),
+        _best_moments(trace, rows, market, window),
+        bounds(trace, memory, market),
         tuple(sized),
         tuple(left_out),
     )
@@ -138,15 +161,15 @@ def compare(
 def catalog_window(model: str, row: PriceRow) -> int:
     """The window that ra would assume for the model."""
     for provider in ("anthropic", "openai", "google"):
-        known = catalog.info(provider, model).window
-        if known:
-            return known
+        window = catalog.info(provider, model).window
+        if window:
+            return window
     return row.window or UNKNOWN_WINDOW
 
 
-def _strategy(
+def strategy_of(
     name: str, trace: Trace, window: int, market: Callable[[str], Market], conditions: Conditions
-) -> Strategy:
+) -> ReplayStrategy:
     settings = conditions.settings
     limit = trigger(window, threshold=settings.threshold, max_output=MAX_OUTPUT) or window
     match name:
@@ -157,9 +180,9 @@ def _strategy(
         case "batch-prune":
             return BatchPrune(trace, limit)
         case "layered":
-            return Layered(trace, settings, window=window)
+            return LayeredReplay(trace, settings, window=window)
         case "planner":
-            return Planner(trace, conditions.prices.row(catalog.cheapest_model("anthropic")))
+            return PlannerReplay(trace, conditions.prices.row(catalog.cheapest_model("anthropic")))
         case "truncate" | "summarize" | "digest":
             return Compacting(trace, msgspec.structs.replace(settings, strategy=name), window=window)
         case "auto":
@@ -176,58 +199,91 @@ def _auto(
     *,
     name: str = "auto",
     index: int = INDEX,
-) -> Strategy:
+) -> ReplayStrategy:
     settings = msgspec.structs.replace(conditions.settings, strategy="auto")
-    economy = Economy(lambda model: market(model).row, lambda model: market(model).rules, index=index)
+    economy = SessionEconomy(lambda model: market(model).row, lambda model: market(model).rules, index=index)
     return Compacting(trace, settings, window=window, economy=economy, name=name)
 
 
-def _market(trace: Trace, conditions: Conditions) -> Callable[[str], Market]:
+def market_of(trace: Trace, conditions: Conditions) -> Callable[[str], Market]:
     """Prices of the trace's first day. A model without one is billed as the trace's own, and that as a known one."""
-    known: dict[str, Market] = {}
+    markets: dict[str, Market] = {}
     day = trace.calls[0].time
-    long_lived = _lives_long(trace)
+    long_lived = lives_long(trace) if conditions.long_lived is None else conditions.long_lived
     default = conditions.prices.row(trace.model, at=day) or conditions.prices.row(DEFAULT_MODEL, at=day)
     assert default is not None
 
     def market(model: str) -> Market:
-        if conditions.model:
-            model = conditions.model
-        if model not in known:
+        billed, model = model, conditions.model or model
+        if model not in markets:
             row = conditions.prices.row(model, at=day) or default
             rules = rules_for(model, write_costs_more=row.rates.cache_write > row.rates.input, long_lived=long_lived)
-            known[model] = Market(row.long_lived() if long_lived else row, rules)
-        return known[model]
+            if model == billed and conditions.long_lived is None:
+                rules = learn(trace, model, rules).rules
+            markets[model] = Market(row.long_lived() if long_lived else row, rules)
+        return markets[model]
 
     return market
 
 
-def _lives_long(trace: Trace) -> bool:
+def _lessons(trace: Trace) -> tuple[str, ...]:
+    """What the bills teach about the caches of the models in use."""
+    models = dict.fromkeys(call.model for call in trace.calls)
+    long_lived = lives_long(trace)
+    notes = (learn(trace, model, rules_for(model, long_lived=long_lived)).notes for model in models)
+    return tuple(note for lines in notes for note in lines)
+
+
+def lives_long(trace: Trace) -> bool:
     """Was the hour-long cache in use? The bills say so, or caches survived pauses of more than five minutes."""
-    written = [call for call in trace.calls if call.usage and call.usage.cache_write]
-    if any(call.long_lived for call in written):
-        return 2 * sum(call.long_lived for call in written) > len(written)
-    kept = lost = 0
+    writing_calls = [call for call in trace.calls if call.usage and call.usage.cache_write]
+    if any(call.long_lived for call in writing_calls):
+        return 2 * sum(call.long_lived for call in writing_calls) > len(writing_calls)
+    if rules_for(trace.model).kind != "marks":
+        return False  # who caches by itself has no second price: a longer life is learned as such
+    survived = lost = 0
     for before, call in pairwise(trace.calls):
         if before.usage and call.usage and LIFETIME_S + 60 < call.time - before.time < LONG_LIFETIME_S:
             warm = call.usage.cache_read > before.usage.total_input // 2
-            kept, lost = kept + warm, lost + (not warm)
-    return kept > lost
+            survived, lost = survived + warm, lost + (not warm)
+    return survived > lost
 
 
-def _optimum(
-    trace: Trace, memory: Memory, rows: Sequence[Row], market: Callable[[str], Market], window: int
+def _best_moments(
+    trace: Trace, rows: Sequence[StrategyResult], market: Callable[[str], Market], window: int
 ) -> float | None:
-    """At most what `auto` paid: its moments are one choice among all, and the sizes of indexes are estimates."""
-    paid = next((row.cost for row in rows if row.strategy == "auto"), None)
-    return None if paid is None else min(paid, round(optimum(trace, memory, market, window), 6))
+    """Only where `auto` was replayed; that the sizes of indexes are estimates may make it dearer than `auto`."""
+    if not any(row.strategy == "auto" for row in rows):
+        return None
+    return round(best_moments(trace, market, window), 6)
 
 
-def _calibration(trace: Trace, recorded: Row, market: Callable[[str], Market]) -> Calibration | None:
+def _predicted(trace: Trace, memory: TraceNames, market: Callable[[str], Market]) -> float:
+    """What the billed calls cost by text and times alone."""
+    if not trace.measured:
+        return 0.0
+    estimated = Trace(trace.name, trace.model, trace.events, trace.estimator, fitted=False)
+    return _billed_part(replay(estimated, memory.resized(), Recorded(estimated), market))
+
+
+def _billed_part(row: StrategyResult) -> float:
+    """What the calls cost that have a bill."""
+    before, cost = 0.0, 0.0
+    for point in row.points:
+        cost += point.cost - before if point.billed else 0.0
+        before = point.cost
+    return round(cost, 6)
+
+
+def calibration_of(
+    trace: Trace, recorded: StrategyResult, market: Callable[[str], Market], predicted: float = 0.0
+) -> Calibration | None:
     if not trace.measured:
         return None
     billed = Decimal(0)
-    for call in trace.calls:
+    for call, sent in zip(trace.calls, trace.sent, strict=True):
         if call.usage is not None:
-            billed += call.dollars or market(call.model).row.price(call.usage)
-    return Calibration(float(round(billed, 6)), recorded.cost, recorded.lost)
+            billed += sent.paid + (call.dollars or market(call.model).row.price(call.usage))
+    unbilled = sum(call.usage is None for call in trace.calls)
+    simulated = _billed_part(recorded)
+    return Calibration(float(round(billed, 6)), simulated, recorded.lost, predicted, unbilled, _lessons(trace))

@@ -1,8 +1,10 @@
-"""What does a table look like on a terminal or in a pipe?"""
+"""Print the tables of a benchmark."""
 
 import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+from ra.system.table import build
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,19 +26,14 @@ def paper() -> "Console":
 
 
 def table(console: "Console", heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich import box
-    from rich.table import Table
-
-    made = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    # A terminal that is too narrow wraps the lines; a figure that was cut off would be lost.
+    """Numbers in every column but the first. A narrow terminal wraps lines: a figure that was cut off would be lost."""
+    drawn = build(heads, rows, right=range(1, len(heads)), fold=range(1, len(heads)), bold="auto")
     least = [max(map(len, (*head.split(), *(row[index] for row in rows)))) for index, head in enumerate(heads)]
+    for column, width in zip(drawn.columns, least, strict=True):
+        column.min_width = width
     if console.width < sum(least) + 3 * len(heads):
-        made.width = sum(least) + 3 * len(heads)
-    for index, head in enumerate(heads):
-        made.add_column(head, justify="right" if index else "left", no_wrap=not index, min_width=least[index])
-    for row in rows:
-        made.add_row(*row, style="bold" if row[0] == "auto" else None)
-    console.print(made, crop=False, no_wrap=True, overflow="ignore")
+        drawn.width = sum(least) + 3 * len(heads)
+    console.print(drawn, crop=False, no_wrap=True, overflow="ignore")
 
 
 def _printable(text: str) -> str:

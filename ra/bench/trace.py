@@ -1,14 +1,15 @@
-"""What was recorded? A transcript as a list of model calls, with the tokens that the provider counted."""
+"""Read a transcript as a list of model calls, with the tokens that the provider counted."""
 
 from collections.abc import Sequence
 from decimal import Decimal
-from itertools import pairwise
+from operator import is_
 from typing import NamedTuple
 
+from ra.bench.recorded import is_own, requests_of
 from ra.context.tokens import Estimator
-from ra.core.facts import Checkpointed, Configured, Cut, Edited, Rotated, Said, Spent, TimelineEvent
+from ra.core.facts import Configured, Cut, Said, Spent, TimelineEvent
 from ra.core.messages import Message
-from ra.core.model import Usage
+from ra.core.model import Marks, Section, ToolSpec, Usage
 
 PACE_S = 10.0  # between calls of a transcript without times
 LARGEST = 10_000_000  # tokens of a request; no window is larger: a bill beyond that is damaged
@@ -16,7 +17,7 @@ _CREDIBLE = (0.3, 4.0)  # counted by the provider for one of ours; outside, some
 _FACTORS = (("claude", 1.25), ("gemini", 1.15))
 
 
-class Call(NamedTuple):
+class RecordedCall(NamedTuple):
     """A model call: where its answer stands among the events, when the request went out, its bill if there is one."""
 
     place: int
@@ -29,24 +30,50 @@ class Call(NamedTuple):
     long_lived: bool = False  # it wrote to the cache for an hour
 
 
+class SentRequest(NamedTuple):
+    """What a recorded call was sent: the first `keep` messages of the request before it, and those `added` to them.
+
+    `fixed` is what stands before them, as far as the recording shows it. `paid` was spent since the call before on
+    calls that are no turns: summaries, plans, sub-agents.
+    """
+
+    keep: int
+    added: tuple[Message, ...]
+    fixed: tuple[ToolSpec | Section, ...]
+    marks: Marks
+    rewritten: bool
+    paid: Decimal
+
+
 class Trace:
     """One recorded conversation, ready to be replayed any number of times.
 
     `base` is what no transcript shows: system prompt and tools, as far as the first bill tells. `sizes` holds the
-    tokens of each message: where two bills enclose it, those that the provider counted, else estimated ones. `damaged`
-    counts bills that cannot be true; their calls are taken as calls without one.
+    tokens of each message: where two bills enclose it, those that the provider counted, else estimated ones; with
+    `fitted=False` all are estimated, by one factor for the session. `damaged` counts bills that cannot be true; their
+    calls are taken as calls without one.
     """
 
-    def __init__(self, name: str, model: str, events: Sequence[TimelineEvent], estimator: Estimator) -> None:
+    def __init__(
+        self, name: str, model: str, events: Sequence[TimelineEvent], estimator: Estimator, *, fitted: bool = True
+    ) -> None:
         self.name = name
         self.model = model
         self.events = _timed(events)
         self.estimator = estimator
-        self.calls = _calls(self.events, model, estimator)
+        self.calls = calls_of(self.events, model, estimator)
         self.damaged = sum(isinstance(event.fact, Spent) and not _credible(event.fact) for event in self.events)
+        self.own = is_own(self.events)
+        self.sent = self._requests()
         self._sizes: dict[int, tuple[Message, int]] = {}
         self.factor = self._measure()
+        if not fitted:
+            self._sizes = {}
         self.base = self._base()
+        if fitted:
+            self._measure_rewritten()
+        first = sum(map(self._plain, self.sent[0].fixed)) if self.sent else 0
+        self._fixed_factor = self.base / first if first and self.base else self.factor
 
     @property
     def measured(self) -> bool:
@@ -55,41 +82,87 @@ class Trace:
 
     def size(self, message: Message) -> int:
         """Its tokens, in the model's own count."""
-        known = self._sizes.get(id(message))
-        return known[1] if known else round(self.estimator.message(message) * self.factor)
+        cached = self._sizes.get(id(message))
+        return cached[1] if cached else round(self.estimator.message(message) * self.factor)
+
+    def fixed_size(self, part: ToolSpec | Section) -> int:
+        """The tokens of a tool or section that stands before the messages, in the model's own count."""
+        return round(self._plain(part) * self._fixed_factor)
+
+    def _plain(self, part: ToolSpec | Section) -> int:
+        return self.estimator.tools((part,)) if isinstance(part, ToolSpec) else self.estimator.section(part)
+
+    def _requests(self) -> list[SentRequest]:
+        """What each call was sent, as changes from one to the next."""
+        fold, event_count = requests_of(self.events, self.estimator), 0
+        before: tuple[Message, ...] = ()
+        sent = []
+        for call in self.calls:
+            paid = Decimal(0)
+            for event in self.events[event_count : call.place]:
+                fold.hear(event)
+                if isinstance(event.fact, Spent) and event.fact.purpose != "turn":
+                    paid += Decimal(event.fact.dollars or 0)
+            event_count = call.place
+            messages = fold.messages
+            keep = min(len(before), len(messages))
+            if not all(map(is_, messages, before)):
+                keep = next(n for n, (new, old) in enumerate(zip(messages, before, strict=False)) if new is not old)
+            sent.append(SentRequest(keep, messages[keep:], fold.fixed, fold.marks(), fold.rewritten, paid))
+            fold.rewritten = False
+            before = messages
+        return sent
 
     def _measure(self) -> float:
-        counted = estimated = 0
-        for before, call in pairwise(self.calls):
-            between = self.events[before.place : call.place]
-            messages = [event.fact.message for event in between if isinstance(event.fact, Said)]
-            if before.usage is None or call.usage is None or not messages:
-                continue
-            if any(isinstance(event.fact, Checkpointed | Rotated | Edited) for event in between):
-                continue
-            grown = call.usage.total_input - before.usage.total_input
-            plain = self.estimator.messages(messages)
-            if _CREDIBLE[0] <= grown / max(plain, 1) <= _CREDIBLE[1]:
-                counted, estimated = counted + grown, estimated + plain
-                self._share(messages, grown, plain)
+        """What the growth from bill to bill says of the messages between; the tokens for one of ours."""
+        counted = estimated = shown_tokens = 0
+        before: RecordedCall | None = None
+        fixed: tuple[ToolSpec | Section, ...] = ()
+        for call, sent in zip(self.calls, self.sent, strict=True):
+            extends = sent.keep == shown_tokens and sent.fixed == fixed
+            shown_tokens, fixed = sent.keep + len(sent.added), sent.fixed
+            if extends and before and before.usage and call.usage and sent.added:
+                grown = call.usage.total_input - before.usage.total_input
+                plain = self.estimator.messages(sent.added)
+                if _CREDIBLE[0] <= grown / max(plain, 1) <= _CREDIBLE[1]:
+                    counted, estimated = counted + grown, estimated + plain
+                    self._share(sent.added, grown, plain)
+            before = call
         if estimated:
             return counted / estimated
         return next((factor for part, factor in _FACTORS if part in self.model.lower()), 1.0)
 
+    def _measure_rewritten(self) -> None:
+        """After a cut, what its bill has beyond the messages that are known belongs to those that are not."""
+        shown: list[Message] = []
+        for number, (call, sent) in enumerate(zip(self.calls, self.sent, strict=True)):
+            cut = bool(number) and sent.keep < len(shown)
+            del shown[sent.keep :]
+            shown += sent.added
+            if not cut or call.usage is None:
+                continue
+            unknown = [message for message in sent.added if id(message) not in self._sizes]
+            other_tokens = sum(self.size(message) for message in shown) - sum(map(self.size, unknown))
+            unexplained, plain = call.usage.total_input - self.base - other_tokens, self.estimator.messages(unknown)
+            if unknown and _CREDIBLE[0] <= unexplained / max(plain, 1) <= _CREDIBLE[1]:
+                self._share(unknown, unexplained, plain)
+
     def _share(self, messages: Sequence[Message], grown: int, plain: int) -> None:
         """Divide counted tokens among messages, by our estimate of each; the sum is kept."""
-        seen = shared = 0
+        position = shared = 0
         for message in messages:
-            seen += self.estimator.message(message)
-            size = round(grown * seen / plain) - shared
+            position += self.estimator.message(message)
+            size = round(grown * position / plain) - shared
             shared += size
             self._sizes[id(message)] = (message, size)
 
     def _base(self) -> int:
-        for call in self.calls:
+        shown: list[Message] = []
+        for call, sent in zip(self.calls, self.sent, strict=True):
+            del shown[sent.keep :]
+            shown += sent.added
             if call.usage is not None:
-                before = [event.fact.message for event in self.events[: call.place] if isinstance(event.fact, Said)]
-                return max(0, call.usage.total_input - sum(map(self.size, before)))
+                return max(0, call.usage.total_input - sum(map(self.size, shown)))
         configured = next((event.fact for event in self.events if isinstance(event.fact, Configured)), None)
         if configured is None:
             return 0
@@ -109,8 +182,9 @@ def _timed(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
     return timed
 
 
-def _calls(events: Sequence[TimelineEvent], model: str, estimator: Estimator) -> list[Call]:
-    calls: list[Call] = []
+def calls_of(events: Sequence[TimelineEvent], model: str, estimator: Estimator) -> list[RecordedCall]:
+    """The model calls among the events."""
+    calls: list[RecordedCall] = []
     bills = _bills(events)
     last = events[0].time if events else 0.0  # a request goes out when what it answers has come in
     for index, event in enumerate(events):
@@ -126,7 +200,9 @@ def _calls(events: Sequence[TimelineEvent], model: str, estimator: Estimator) ->
         if spent is not None and not _credible(spent):
             spent = None
         if spent is not None and not spent.usage.total_input:
-            continue  # broken off before anything was counted
+            if isinstance(event.fact, Cut):
+                continue  # broken off before anything was counted
+            spent = None  # a provider that counts nothing: estimated
         if spent is None and isinstance(event.fact, Cut):
             continue
         if spent is not None and spent.seconds:
@@ -135,7 +211,7 @@ def _calls(events: Sequence[TimelineEvent], model: str, estimator: Estimator) ->
         dollars = Decimal(spent.dollars) if spent and spent.dollars else None
         usage, spoke = (spent.usage, spent.model) if spent else (None, message.model)
         long_lived = spent is not None and spent.long_lived
-        calls.append(Call(index, message, spoke or model, start, output, usage, dollars, long_lived))
+        calls.append(RecordedCall(index, message, spoke or model, start, output, usage, dollars, long_lived))
     return calls
 
 

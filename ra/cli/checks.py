@@ -1,9 +1,10 @@
-"""Is everything there that ra needs? One function for each thing that `ra doctor` looks at."""
+"""Check everything that a run needs: one function for each thing that `ra doctor` looks at."""
 
 import os
 import shutil
 import sqlite3
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal
@@ -11,18 +12,19 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from ra.app import open_prices, open_store
-from ra.app.tooling import rules
+from ra.app import App, open_prices, open_store
 from ra.cli.output import Streams
 from ra.config import paths
+from ra.config.discovered import DiscoveredFiles
 from ra.config.load import Resolved
+from ra.config.options import Options
 from ra.core.errors import RaError, UserError
 from ra.core.value import Value
 from ra.providers import account, connect, local, local_weights
 from ra.providers.settings import ProviderName, ProviderSettings
 from ra.providers.vendors import IN_PROCESS, VENDORS
 from ra.tools.mcp.listing import Shelf, problem
-from ra.tools.paths import Place
+from ra.tools.policy.paths import Project
 from ra.tools.sandbox.find import find_sandbox
 
 ROOM_BYTES = 200_000_000
@@ -43,24 +45,37 @@ def config(resolved: Resolved) -> Iterator[Check]:
     files = ", ".join(str(file) for file in resolved.files)
     yield Check("config", "ok", files or "no files; the defaults hold")
     for note in resolved.notes:
-        yield Check("config", "warning", note, "move the key into your own file: `ra config path` says where it is")
+        foreign = "project's file" in note
+        fix = "move the key into your own file: `ra config path` says where it is" if foreign else "mend that file"
+        yield Check("config", "warning", note, fix)
+
+
+def files(resolved: Resolved, env: Env) -> Iterator[Check]:
+    """Instruction files, skills and commands: what is used, and what is ignored and why."""
+    discovered = DiscoveredFiles(resolved, env)
+    used = [section.name for section in (*discovered.instructions.sections, *discovered.skill_sections())]
+    slash = [f"/{name}" for name, _ in discovered.offers]
+    names = ", ".join([*(name for name in used if name != "skills"), *slash])
+    yield Check("files", "ok", names or "no instruction files, skills or commands")
+    if ignored := tuple(f"{item.name}: {item.why}" for item in discovered.ignored()):
+        yield Check("files", "ok", f"{len(ignored)} not used", details=ignored)
 
 
 def trust(resolved: Resolved) -> Iterator[Check]:
-    if resolved.untrusted:
-        lines = tuple(item.line for item in resolved.untrusted)
+    if resolved.untrusted or resolved.waiting:
+        lines = tuple(item.line for item in (*resolved.untrusted, *resolved.waiting))
         fix = "look at it, then `ra trust`; --ignore-untrusted goes on without"
         yield Check("trust", "warning", f"{len(lines)} things here are not trusted and do not run", fix, lines)
     else:
-        known = (
+        words = (
             f"{len(resolved.items)} things of this project are trusted" if resolved.items else "nothing to trust here"
         )
-        yield Check("trust", "ok", known)
+        yield Check("trust", "ok", words)
 
 
 def keys(resolved: Resolved, env: Env) -> Iterator[Check]:
     """No key is shown, and none is tried: that would cost."""
-    found: list[str] = []
+    vendors: list[str] = []
     for vendor in VENDORS:
         name = vendor.name
         settings = resolved.config.app.providers.get(name, ProviderSettings())
@@ -68,11 +83,11 @@ def keys(resolved: Resolved, env: Env) -> Iterator[Check]:
             continue
         try:
             account.account(name, settings, env)
-            found.append(name)
+            vendors.append(name)
         except UserError as error:
             yield Check("keys", "problem", str(error), f"set {vendor.key} anew")
-    if found:
-        yield Check("keys", "ok", f"for {', '.join(found)}")
+    if vendors:
+        yield Check("keys", "ok", f"for {', '.join(vendors)}")
     else:
         yield Check("keys", "ok", "none are set; a local model or a server of yours needs none")
 
@@ -80,19 +95,18 @@ def keys(resolved: Resolved, env: Env) -> Iterator[Check]:
 def model(resolved: Resolved, env: Env) -> Iterator[Check]:
     agent, providers = resolved.config.agent, resolved.config.app.providers
     try:
-        name = connect.choose(env, agent.provider, providers, have_local=lambda: local.available(resolved.data_dir))
+        name, model_name = App(resolved, Options(), env=env).chosen_model
         settings = providers.get(name, ProviderSettings())
-        chosen = connect.model_for(name, agent.model, settings, env)
-        connect.connect(name, chosen, settings, env, transport=agent.transport, data_dir=resolved.data_dir)
-        info = connect.info(name, chosen)
+        connect.connect(name, model_name, settings, env, transport=agent.transport, data_dir=resolved.data_dir)
+        info = connect.info(name, model_name)
     except RaError as error:
         lines = str(error).splitlines()
         fix = "set a provider's API key, or `ra local install`"
         yield Check("model", "problem", lines[0], fix, tuple(line.strip() for line in lines[1:]))
         return
     window = f"window {info.window:,}" if info.window else "window unknown until the first overflow"
-    priced = open_prices(resolved).row(chosen, name) is not None or name in IN_PROCESS
-    yield Check("model", "ok", f"{name} {chosen}, {window}{'' if priced else ', price unknown'}")
+    priced = open_prices(resolved).row(model_name, name) is not None or name in IN_PROCESS
+    yield Check("model", "ok", f"{name} {model_name}, {window}{'' if priced else ', price unknown'}")
     if not priced:
         yield Check(
             "model", "warning", "no price is known for it, so costs are not told", "set app.prices for the model"
@@ -134,7 +148,9 @@ def sandbox(resolved: Resolved, env: Env, setting: Literal["auto", "off"]) -> It
         yield Check("sandbox", "warning", "switched off: Bash asks for each command", "leave out --sandbox off")
         return
     root = str(resolved.root)
-    box = find_sandbox(setting, Place(root, str(resolved.cwd), env.get("HOME", "")), hidden=(str(resolved.data_dir),))
+    from ra.config.toolboxes import host
+
+    box = find_sandbox(setting, Project(root, str(resolved.cwd), env.get("HOME", "")), host=host(resolved, env))
     install = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
     if box is None:
         words = "none works here: Bash asks on a terminal, and is refused elsewhere"
@@ -146,20 +162,19 @@ def sandbox(resolved: Resolved, env: Env, setting: Literal["auto", "off"]) -> It
     if trouble:
         words = f"{box.name} cannot hold this project: {trouble}"
         yield Check("sandbox", "warning", words, install, limits)
-    elif box.name == "landlock":
-        yield Check("sandbox", "warning", "landlock works and was tried out; bubblewrap stops more", install, limits)
     else:
         yield Check("sandbox", "ok", f"{box.name}, tried out: no capabilities, no network", details=limits)
 
 
 def permissions(resolved: Resolved) -> Iterator[Check]:
-    from ra.app import Options
+    from ra.config.options import Options
+    from ra.config.toolboxes import rules
 
     held = rules(resolved, Options())
     yield Check("rules", "ok", f"{len(held)} of yours; `ra permissions list` shows them" if held else "none of yours")
     for rule in held:
         if rule.action == "allow" and rule.tool in ("Bash", "*") and rule.bare:
-            words = f"allow {rule} lets every command run outside the sandbox"
+            words = f"allow {rule} gives every command the network"
             yield Check("rules", "warning", words, "name the commands: Bash(git diff:*)")
 
 
@@ -182,12 +197,22 @@ def store(resolved: Resolved) -> Iterator[Check]:
         fix = "make it writable, or set RA_HOME; --no-session keeps nothing"
         yield Check("store", "problem", f"{folder} cannot be written", fix)
         return
+    in_database = "://" in (resolved.config.app.store or "")
+    fix = (
+        "check app.store, and that the database is up"
+        if in_database
+        else (f"move {folder / 'ra.db'} away, or restore it from a backup")
+    )
+    began = time.monotonic()
     try:
-        many = len(open_store(resolved).sessions())
+        opened = open_store(resolved)
+        count = len(opened.sessions())
     except (RaError, sqlite3.Error) as error:
-        yield Check("store", "problem", str(error), f"move {folder / 'ra.db'} away, or restore it from a backup")
+        yield Check("store", "problem", str(error), fix)
         return
-    yield Check("store", "ok", f"{folder}, {many} session{'s' * (many != 1)}")
+    took = f", asked in {(time.monotonic() - began) * 1000:.0f} ms" if in_database else ""
+    place = opened.place if in_database else folder
+    yield Check("store", "ok", f"{place}, {count} session{'s' * (count != 1)}{took}")
     if folder.exists() and folder.stat().st_mode & 0o077:
         yield Check("store", "warning", "others can look into it", f"chmod 700 {folder}")
     if (free := shutil.disk_usage(existing).free) < ROOM_BYTES:
@@ -201,7 +226,7 @@ def mcp(resolved: Resolved, *, now: float) -> Iterator[Check]:
     if not servers:
         yield Check("mcp", "ok", "no servers")
     for place, server in enumerate(servers):
-        wrong = problem(server, [other.name for other in servers[:place]])
+        wrong = problem(server, [earlier.name for earlier in servers[:place]])
         command = server.command or ""
         if not wrong and command and not (shutil.which(command) or (resolved.root / command).is_file()):
             wrong = f"the command {command!r} is not found"
@@ -223,11 +248,11 @@ def unreadable(error: RaError, env: Env) -> Check:
 
 def programs() -> Iterator[Check]:
     missing = [name for name in ("git", "bash") if not shutil.which(name)]
-    found = "ripgrep" if shutil.which("rg") else "our own search (ripgrep is not there)"
+    search = "ripgrep" if shutil.which("rg") else "our own search (ripgrep is not there)"
     if missing:
         yield Check("programs", "warning", f"{', '.join(missing)} not found", f"install {' and '.join(missing)}")
     else:
-        yield Check("programs", "ok", f"git, bash, {found}")
+        yield Check("programs", "ok", f"git, bash, {search}")
 
 
 def everything(
@@ -235,6 +260,7 @@ def everything(
 ) -> list[Check]:
     return [
         *config(resolved),
+        *files(resolved, env),
         *keys(resolved, env),
         *model(resolved, env),
         *local_model(resolved),

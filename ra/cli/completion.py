@@ -1,4 +1,4 @@
-"""What could the next word be? For the shell, on every press of Tab: so nothing is imported that is not needed.
+"""Complete words for the shell, on every press of Tab; nothing is imported that this does not need.
 
 `ra --show-completion SHELL` prints a script that calls `ra --complete WORD…`; that answers with a line for each word
 that fits, `word<Tab>meaning`, and with none where the shell should offer files.
@@ -6,25 +6,20 @@ that fits, `word<Tab>meaning`, and with none where the shell should offer files.
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import get_args
 
 import msgspec
 
 from ra.cli import flags
 from ra.cli.output import Streams
-from ra.cli.safe import one_line
 from ra.config import paths
-from ra.context.settings import COMPACTIONS, STRATEGIES
 from ra.core.errors import RaError, UsageError, UserError
-from ra.core.model import Level
-from ra.providers.vendors import BY_NAME, IN_PROCESS
+from ra.core.text import visible_line
 
 Word = tuple[str, str]
 """A word and what it means."""
 
-SHELLS = ("bash", "zsh", "fish")
 WORDS = Path(__file__).with_name("words.json")
 """The subcommands and options of each command, generated: reading them from Typer would take 100 ms."""
 
@@ -45,12 +40,12 @@ complete -o default -F _ra ra agentx
 # ra completion for zsh
 (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
 _ra() {
-    local -a found
+    local -a matches
     local line
     for line in "${(@f)$("${words[1]}" --complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
-        [[ -n "$line" ]] && found+=("${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}")
+        [[ -n "$line" ]] && matches+=("${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}")
     done
-    if (( $#found )); then _describe 'ra' found; else _files; fi
+    if (( $#matches )); then _describe 'ra' matches; else _files; fi
 }
 compdef _ra ra agentx
 """,
@@ -58,9 +53,9 @@ compdef _ra ra agentx
 # ra completion for fish
 function __ra_complete
     set -l words (commandline -opc) (commandline -ct)
-    set -l found ($words[1] --complete $words[2..-1] 2>/dev/null)
-    if test (count $found) -gt 0
-        printf '%s\\n' $found
+    set -l matches ($words[1] --complete $words[2..-1] 2>/dev/null)
+    if test (count $matches) -gt 0
+        printf '%s\\n' $matches
     else
         __fish_complete_path (commandline -ct)
     end
@@ -70,14 +65,6 @@ complete -c agentx -f -a '(__ra_complete)'
 """,
 }
 
-_VALUES: dict[str, tuple[str, ...]] = {
-    "--provider": (*BY_NAME, *IN_PROCESS),
-    "--thinking": get_args(Level),
-    "--context-strategy": STRATEGIES,
-    "--compaction": COMPACTIONS,
-    "--install-completion": SHELLS,
-    "--show-completion": SHELLS,
-}
 _WITH_SESSION = {"sessions show", "sessions export", "sessions rm", "sessions fork"}
 
 
@@ -87,19 +74,41 @@ def complete(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> list[Wo
     if before and before[-1] == "@":
         return []
     index = flags.command_in(before)
-    known = _of_command(before[index:]) if index is not None else _of_run(before)
     previous = before[-1] if before else ""
-    flag, equals, begun = last.partition("=")
-    if equals and flag.startswith("--"):  # zsh and fish do not
-        return [(f"{flag}={value}", words) for value, words in _values(flag, env, cwd) if value.startswith(begun)]
-    if previous.startswith("-") and (index is not None or previous in _takes_value()):
-        if values := list(_values(previous, env, cwd)):
-            return _fitting(values, last)
-        if previous in _takes_value():
-            return []
-    if index is not None and " ".join(before[index:]) in _WITH_SESSION and not last.startswith("-"):
+    name, equals, begun = last.partition("=")
+    if equals and name.startswith("--"):  # zsh and fish do not
+        return [(f"{name}={value}", meaning) for value, meaning in _values(name, env, cwd) if value.startswith(begun)]
+    if index is not None:
+        return _of_command(before[index:], last, env, cwd)
+    if flags.takes_value(previous) or (previous in flags.BY_FLAG and flags.BY_FLAG[previous].kind == "optional"):
+        return _fitting(_values(previous, env, cwd), last)
+    offered = [(option, flag.help) for flag in flags.ALL for option in flag.names]
+    if not list(flags.prompt_words(before)) and "--" not in before:  # no word of a prompt has been said
+        offered += flags.COMMANDS.items()
+    return _fitting(offered, last)
+
+
+def _of_command(words: Sequence[str], last: str, env: Mapping[str, str], cwd: Path) -> list[Word]:
+    """Subcommands and options of a command, and values of those that a run has too."""
+    previous = words[-1]
+    if previous.startswith("-") and (values := _values(previous, env, cwd)):
+        return _fitting(values, last)
+    if flags.takes_value(previous):
+        return []
+    if " ".join(words) in _WITH_SESSION and not last.startswith("-"):
         return _fitting(_sessions(env, cwd), last)
-    return _fitting(known, last)
+    table = _table()
+    name = flags.ALIASES.get(words[0], words[0])
+    inner = " ".join([name, *words[1:2]])
+    return _fitting((table.get(inner) or table.get(name) or {}).items(), last)
+
+
+def subcommands(command: str) -> set[str]:
+    return {word for word in _table().get(command, {}) if not word.startswith("-")}
+
+
+def _table() -> dict[str, dict[str, str]]:
+    return msgspec.json.decode(WORDS.read_bytes(), type=dict[str, dict[str, str]])
 
 
 def install(shell: str, env: Mapping[str, str]) -> tuple[Path, Path | None]:
@@ -115,10 +124,10 @@ def install(shell: str, env: Mapping[str, str]) -> tuple[Path, Path | None]:
     start = home / ".bashrc" if shell == "bash" else Path(env.get("ZDOTDIR") or home) / ".zshrc"
     line = f'[ -f "{file}" ] && source "{file}"  # ra completion\n'
     try:
-        held = start.read_text(errors="surrogateescape") if start.exists() else ""
-        if line not in held:
+        text = start.read_text(errors="surrogateescape") if start.exists() else ""
+        if line not in text:
             with start.open("a") as rc:
-                rc.write(("\n" if held and not held.endswith("\n") else "") + line)
+                rc.write(("\n" if text and not text.endswith("\n") else "") + line)
     except OSError as error:
         raise UserError(f"{start} cannot be written: {error.strerror}. Add this line yourself: {line}") from error
     return file, start
@@ -127,7 +136,9 @@ def install(shell: str, env: Mapping[str, str]) -> tuple[Path, Path | None]:
 def script(shell: str) -> str:
     if shell not in SCRIPTS:
         named = f"{shell!r} is not one of them" if shell else "SHELL is not set"
-        raise UsageError(f"Completion is there for {', '.join(SHELLS)}; {named}. Name one: --install-completion bash")
+        raise UsageError(
+            f"Completion is there for {', '.join(flags.SHELLS)}; {named}. Name one: --install-completion bash"
+        )
     return SCRIPTS[shell]
 
 
@@ -146,59 +157,38 @@ def _fitting(words: Iterable[Word], begun: str) -> list[Word]:
     return [(word, meaning) for word, meaning in words if word.startswith(begun) and (begun or word[:1] != "-")]
 
 
-def _of_run(before: Sequence[str]) -> list[Word]:
-    """Flags; and commands, as long as no word of a prompt has been said."""
-    found = [(option, action.help or "") for action in flags.parser()._actions for option in action.option_strings]
-    takes = _takes_value()
-    prompt = [
-        word
-        for place, word in enumerate(before)
-        if not word.startswith("-") and (place == 0 or before[place - 1] not in takes)
-    ]
-    return found if prompt or "--" in before else [*found, *flags.COMMANDS.items()]
-
-
-def _of_command(words: Sequence[str]) -> list[Word]:
-    table: dict[str, dict[str, str]] = msgspec.json.decode(WORDS.read_bytes())
-    name = "serve" if words[0] == "daemon" else words[0]
-    inner = " ".join([name, *words[1:2]])
-    return list((table.get(inner) or table.get(name) or {}).items())
-
-
-def _takes_value() -> set[str]:
-    return {option for action in flags.parser()._actions if action.nargs is None for option in action.option_strings}
-
-
-def _values(flag: str, env: Mapping[str, str], cwd: Path) -> Iterator[Word]:
+def _values(name: str, env: Mapping[str, str], cwd: Path) -> list[Word]:
     """What a flag may be set to; nothing where that could be anything, or a file."""
-    chosen = {option: action.choices for action in flags.parser()._actions for option in action.option_strings}
-    for value in _VALUES.get(flag) or chosen.get(flag) or ():
-        yield value, ""
-    if flag in ("--resume", "--session"):
-        yield from _sessions(env, cwd)
-    elif flag in ("-m", "--model"):
-        from ra.providers import catalog
+    flag = flags.BY_FLAG.get(name)
+    lookup = "session" if name == "--session" else flag.lookup if flag is not None else ""
+    match lookup:
+        case "session":
+            return _sessions(env, cwd)
+        case "model":
+            from ra.providers import catalog
 
-        yield from ((row.info.id, row.provider) for row in catalog.rows())
-    elif flag == "--agent":
-        from ra.config.load import resolve
+            return [(row.info.id, row.provider) for row in catalog.rows()]
+        case "agent":
+            from ra.config.load import resolve
 
-        yield from ((name, "") for name in resolve(cwd=cwd, env=env).config.agents)
+            return [(agent, "") for agent in resolve(cwd=cwd, env=env).config.agents]
+        case _:
+            return [(value, "") for value in flag.choices] if flag is not None else []
 
 
 def _sessions(env: Mapping[str, str], cwd: Path) -> list[Word]:
     """The latest of this project."""
-    from ra.timeline.store import Store
+    from ra.timeline.sqlite import SqliteStore
 
     project = str(paths.git_root(cwd) or cwd)
-    found = Store(paths.data_dir(env) / "ra.db").sessions(project, 20)
-    return [(session.id, one_line(session.title, 60)) for session in found]
+    latest = SqliteStore(paths.data_dir(env) / "ra.db").sessions(project, 20)
+    return [(session.id, visible_line(session.title, 60)) for session in latest]
 
 
 def run(argv: Sequence[str]) -> int:
     """`--complete WORD…`: never an error, since nobody would see it."""
-    found: list[Word] = []
+    matches: list[Word] = []
     with contextlib.suppress(RaError, OSError):
-        found = complete([flags.clean(word) for word in argv], os.environ, Path.cwd())
-    Streams(os.environ).out("".join(f"{one_line(word)}\t{one_line(meaning)}\n" for word, meaning in found))
+        matches = complete([flags.clean(word) for word in argv], os.environ, Path.cwd())
+    Streams(os.environ).out("".join(f"{visible_line(word)}\t{visible_line(meaning)}\n" for word, meaning in matches))
     return 0

@@ -1,38 +1,35 @@
-"""How is a request shown? By source: tier, tokens, share of the window, cached or new, price, and what was cut."""
+"""Show a request by source: tier, tokens, share of the window, cached or new, price, and what was cut."""
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from ra.agent.prepare import Prepared
-from ra.agent.session import Session
 from ra.app import App
 from ra.cli import table
 from ra.cli.output import Streams
-from ra.cli.safe import one_line, visible
 from ra.context.compaction.plan import Preview
-from ra.context.report import Report, Row, report
-from ra.core.facts import Said
-from ra.core.model import Request
-from ra.core.ports import Timeline
-from ra.reading import Reading
+from ra.context.report import Difference, Report, Row
+from ra.core.model import Usage
+from ra.core.text import visible, visible_line
+from ra.session.prepare import Prepared
+from ra.session.session import Session
+from ra.session.snapshot import Snapshot
 
 BAR = 24
 
 
-def show_report(told: Report, streams: Streams, *, as_json: bool) -> None:
+def show_report(report: Report, streams: Streams, *, as_json: bool) -> None:
     if as_json:
-        streams.out(msgspec.json.encode(as_dict(told)).decode() + "\n")
+        streams.out(msgspec.json.encode(as_dict(report)).decode() + "\n")
         return
-    most = told.window or told.total or 1
-    rows = [_cells(row, most) for row in told.rows]
+    most = report.window or report.total or 1
+    rows = [_cells(row, most) for row in report.rows]
     table.show(streams, ["source", "tier", "role", "tokens", "", "cached", "max", "cut"], rows, right=(3, 5, 6))
-    window = f" of {told.window:,} ({told.total / told.window:.0%})" if told.window else ", window unknown"
-    price = f", input {table.money(told.cost)}" if told.cost else ", no price known"
-    new = told.total - told.cached
-    streams.out(f"{told.model}: {told.total:,} tokens{window}; {told.cached:,} cached, {new:,} new{price}\n")
+    window = f" of {report.window:,} ({report.total / report.window:.0%})" if report.window else ", window unknown"
+    price = f", input {table.money(report.cost)}" if report.cost else ", no price known"
+    uncached = report.total - report.cached
+    streams.out(f"{report.model}: {report.total:,} tokens{window}; {report.cached:,} cached, {uncached:,} new{price}\n")
 
 
 def _cells(row: Row, most: int) -> list[str]:
@@ -42,15 +39,15 @@ def _cells(row: Row, most: int) -> list[str]:
     return [row.name, row.tier, row.role, f"{row.tokens:,}", f"{bar} {share:.1%}", f"{row.cached:,}", limit, row.cut]
 
 
-def as_dict(told: Report) -> dict[str, Any]:
+def as_dict(report: Report) -> dict[str, Any]:
     """The JSON that scripts read: the names are those of the documentation."""
     return {
-        "model": told.model,
-        "window": told.window,
-        "total": told.total,
-        "cached": told.cached,
-        "cost": float(told.cost) if told.cost else None,
-        "sections": [_row_dict(row) for row in told.rows],
+        "model": report.model,
+        "window": report.window,
+        "total": report.total,
+        "cached": report.cached,
+        "cost": float(report.cost) if report.cost else None,
+        "sections": [_row_dict(row) for row in report.rows],
     }
 
 
@@ -76,38 +73,42 @@ def previewed(plan: Preview) -> str:
     return "\n".join([*lines, visible(plan.text)]) + "\n"
 
 
-async def dry_run(session: Session, prepared: Prepared, app: App, streams: Streams, *, as_json: bool) -> int:
-    """What would be sent, by the code that sends it. Nothing is sent, and the session is in memory only."""
-    held = await asyncio.to_thread(_held, app, session.journal.timeline)
-    if prepared.message.text or len(prepared.message.blocks) > 1:
-        if rotated := session.loop.rotate():
-            session.journal.record(rotated)
-        session.journal.record(Said(prepared.message))
-    session.journal.record(*await session.loop.compose(prepared.message))
-    assembly = await session.engine.assemble()
-    told = report(
-        assembly.request,
-        estimator=session.engine.estimator,
-        window=session.engine.window.limit,
-        rate=session.engine.rate(),
-        previous=held,
-        price=app.price,
+def told_difference(difference: Difference | None, snapshot: Snapshot) -> str:
+    """Where the last request left the cached prefix, and what that cost."""
+    if difference is None:
+        return "The last request extends the one before it byte for byte: the whole prefix could be read.\n"
+    write, read = snapshot.price(Usage(cache_write=difference.anew)), snapshot.price(Usage(cache_read=difference.anew))
+    cost = f", {table.money(write - read)} more than reading them" if write is not None and read is not None else ""
+    return (
+        f"The prefix broke at byte {difference.byte:,}, in {visible(difference.source)}: "
+        f"{difference.anew:,} tokens had to be sent anew{cost}.\n"
+        f"- {visible(difference.old)}\n+ {visible(difference.new)}\n"
     )
-    show_report(told, streams, as_json=as_json)
+
+
+async def dry_run(session: Session, prepared: Prepared, streams: Streams, *, as_json: bool) -> int:
+    """What would be sent, by the code that sends it. Nothing is sent, and nothing is recorded."""
+    snapshot = await session.preview(prepared.message)
+    show_report(snapshot.report, streams, as_json=as_json)
     return 0
 
 
-def _held(app: App, timeline: Timeline) -> Request | None:
-    """What the provider may still hold of the session that the prompt goes on with."""
-    return Reading(app.resolved, timeline=timeline).held() if any(timeline.events()) else None
-
-
 def show_context(app: App, prepared: Prepared, streams: Streams) -> int:
-    """Discovered files and resolved references, in the order in which the model gets them."""
-    for section in app.discovered:
-        streams.out(f"{one_line(section.name)}\t{section.tier}\t{len(section.content.encode()):,} bytes\n")
+    """What was found, in the order in which the model gets it, what it can ask for, and what is ignored and why."""
+    skills = app.files.skill_sections() if app.options.tools else ()
+    for section in (*app.discovered, *skills):
+        streams.out(f"{visible_line(section.name)}\t{section.tier}\t{len(section.content.encode()):,} bytes\n")
+    for name, what in app.files.offers:
+        streams.out(f"/{visible_line(name)}\tcommand\t{visible_line(what, 80)}\n")
+    for server in app.config.agent.mcp_servers:
+        state = "" if server.enabled else ", off"
+        streams.out(
+            f"{visible_line(server.name)}\tMCP server{state}\t{visible_line(server.url or server.command or '')}\n"
+        )
     for reference in prepared.references:
-        streams.out(f"{one_line(reference, 400)}\n")
+        streams.out(f"{visible_line(reference, 400)}\n")
+    for item in app.files.ignored():
+        streams.out(f"{visible_line(item.name) or 'note'}\tignored\t{visible_line(item.why, 400)}\n")
     if not app.discovered and not prepared.references:
         streams.err("No instruction files were found, and the prompt refers to nothing.\n")
     return 0

@@ -1,19 +1,24 @@
-"""Which flags does a run have, and what do they mean? argparse, because importing Typer costs more than a request."""
+"""The flags of a run, declared once: the parser, `ra --help`, shell completion and the reference are made from them.
+
+The parser is argparse, because importing Typer costs more time than sending a request.
+"""
 
 import argparse
 import difflib
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, get_args
+from typing import Any, Literal, NoReturn, get_args
 
 from ra.context.settings import COMPACTIONS, STRATEGIES
 from ra.core.errors import UsageError
 from ra.core.model import Level
+from ra.core.value import Value
 from ra.providers.vendors import BY_NAME, IN_PROCESS
 
 COMMANDS = {
+    "acp": "let an editor drive ra (Agent Client Protocol)",
     "agent": "named agents: list, show, capability",
     "bench": "compare context strategies, live or on recorded transcripts",
     "compact": "compact a session, or show what that would do",
@@ -24,27 +29,186 @@ COMMANDS = {
     "entry": "durable entries of a session: set, rm, list, show",
     "local": "the embedded model: install, status",
     "mcp": "Model Context Protocol: list servers and tools, or serve ra itself",
-    "models": "known models with windows and prices",
+    "models": "known models with windows and prices, and what endpoints taught",
+    "open": "sessions in the browser: window, cache, prices, what-if",
     "permissions": "explain what a call would be allowed to do",
     "recall": "search or read back anything that was ever said",
+    "said": "what you laid down in a session, and whether the model still sees it",
     "serve": "the HTTP API",
     "sessions": "list, show, export, import, prune, rm, fork",
+    "tour": "see what ra does in two minutes: no key, no network",
     "trust": "trust this project's hooks, resolvers and commands",
     "wiki": "query folders of Markdown",
 }
+ALIASES = {"daemon": "serve"}  # what agentx calls it
 
 DESCRIPTION = "Ask a model, with every token under your control."
 
-EPILOG = """\
-examples:
-  ra "explain @src/auth.py"              one answer, the file attached
-  git diff | ra "review this"            piped text follows the prompt
-  ra -c "and the tests?"                 go on with the latest session of this project
-  ra --dry-run "explain @src/"           what would be sent, by source, tokens and price
-  ra                                     the interactive prompt (on a terminal)
+EXAMPLES = {
+    'ra "explain @src/auth.py"': "one answer, the file attached",
+    'git diff | ra "review this"': "piped text follows the prompt",
+    'ra -c "and the tests?"': "go on with the latest session of this project",
+    'ra --dry-run "explain @src/"': "what would be sent, by source, tokens and price",
+    "ra": "the interactive prompt (on a terminal)",
+}
 
-commands (ra COMMAND --help):
-""" + "\n".join(f"  {name:<13}{what}" for name, what in COMMANDS.items())
+SHELLS = ("bash", "zsh", "fish")
+
+Kind = Literal["switch", "value", "list", "optional"]
+"""`value` takes one, `list` may be repeated, `optional` may stand without its value."""
+
+Dynamic = Literal["", "session", "model", "agent"]
+"""Values that are looked up when Tab is pressed."""
+
+
+class Flag(Value, frozen=True):
+    """One flag of a run.
+
+    `key` is the configuration key that it sets. `strict` refuses a value that is not among `choices`. `sets` is what a
+    switch writes into `field`, in place of true.
+    """
+
+    names: tuple[str, ...]
+    help: str
+    kind: Kind = "switch"
+    value: str = ""
+    choices: tuple[str, ...] = ()
+    strict: bool = False
+    default: str | None = None
+    field: str = ""
+    sets: str = ""
+    key: str = ""
+    number: bool = False
+    lookup: Dynamic = ""
+
+    @property
+    def dest(self) -> str:
+        """The attribute of the parsed arguments."""
+        return self.field or self.names[-1].removeprefix("--").replace("-", "_")
+
+
+def _switch(*names: str, help: str, field: str = "", sets: str = "") -> Flag:
+    return Flag(names, help, field=field, sets=sets)
+
+
+def _setting(*names: str, key: str, value: str, help: str = "", choices: tuple[str, ...] = (), **more: Any) -> Flag:
+    """A flag that sets a key of the configuration, which also checks the value."""
+    return Flag(names, help or _listed(*choices), "value", value, choices, key=key, **more)
+
+
+def _listed(*names: str) -> str:
+    return f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+_PROVIDERS = (*BY_NAME, *IN_PROCESS)
+_LEVELS: tuple[str, ...] = get_args(Level)
+
+GROUPS: dict[str, tuple[Flag, ...]] = {
+    "Model": (
+        _setting("--provider", key="agent.provider", value="NAME", choices=_PROVIDERS),
+        _setting(
+            "-m", "--model", key="agent.model", value="NAME", help="the model's name, or a .gguf file", lookup="model"
+        ),
+        Flag(("--agent",), "a named agent of the configuration", "value", "ID", lookup="agent"),
+        Flag(("--agent-file",), "a Python file with `async def handler(ctx, wake)`", "value", "FILE"),
+        _setting("--system-prompt", key="agent.systemPrompt", value="TEXT", help="replaces the built-in system prompt"),
+        _setting("--thinking", key="agent.thinking", value="LEVEL", choices=_LEVELS),
+        _setting(
+            "--thinking-budget-cap",
+            key="agent.thinkingBudgetCap",
+            value="N",
+            help="at most this many tokens of thinking",
+            number=True,
+        ),
+        _setting(
+            "--context-strategy",
+            key="session.contextStrategy",
+            value="NAME",
+            help=_listed(*STRATEGIES, "a Python file"),
+            choices=STRATEGIES,
+        ),
+        _setting("--compaction", key="agent.compaction.strategy", value="NAME", choices=COMPACTIONS),
+    ),
+    "Limits (0 = none)": (
+        _setting("--max-iterations", key="agent.maxIterations", value="N", help="model calls", number=True),
+        _setting(
+            "--max-token-budget", key="agent.maxTokenBudget", value="N", help="tokens, input and output", number=True
+        ),
+        _setting("--max-cost", key="agent.maxCost", value="DOLLARS", help="dollars", number=True),
+        _setting("--max-duration", key="agent.maxDuration", value="S", help="seconds", number=True),
+    ),
+    "Input and sessions": (
+        Flag(("-f", "--file"), "attach a text, image or PDF; repeatable", "list", "PATH"),
+        _switch("-c", "--continue", help="go on with the latest session of this project", field="go_on"),
+        Flag(("--resume",), "go on with this session", "value", "ID", lookup="session"),
+        _switch("--fork", help="go on in a copy (with -c or --resume)"),
+        _switch("--no-session", help="store nothing on disk"),
+        Flag(("--config",), "one more configuration file", "value", "FILE"),
+        Flag(("--set",), "set one configuration key; repeatable", "list", "KEY=VALUE"),
+    ),
+    "Permissions": (
+        _switch("--no-tools", help="text only"),
+        Flag(("--allow",), "such as 'Bash(git diff:*)'; repeatable", "list", "RULE"),
+        Flag(("--deny",), "stronger than any allow; repeatable", "list", "RULE"),
+        Flag(("--sandbox",), "off: Bash asks instead", "value", choices=("auto", "off"), strict=True),
+        Flag(
+            ("--edits",),
+            "changes to files: ask, auto or off (ask on a terminal, off elsewhere)",
+            "value",
+            choices=("ask", "auto", "off"),
+            strict=True,
+        ),
+        _switch("--write", help="the same as --edits auto", field="edits", sets="auto"),
+        _switch("--no-write", help="the same as --edits off", field="edits", sets="off"),
+        _switch("--trust", help="trust this project's hooks and commands, and record it"),
+        _switch("--ignore-untrusted", help="go on without what is not trusted"),
+    ),
+    "Output": (
+        _switch("-p", "--print", help="accepted for scripts: a prompt on the command line is answered once anyway"),
+        Flag(
+            ("--output-format",),
+            "text, json or stream-json",
+            "value",
+            "FORMAT",
+            choices=("text", "json", "stream-json"),
+            strict=True,
+            default="text",
+        ),
+        Flag(
+            ("--json-schema",), "answer with JSON that fits this schema: a file, or the JSON itself", "value", "SCHEMA"
+        ),
+        _switch("-q", "--quiet", help="only the answer and errors"),
+        _switch("-v", "--verbose", help="more on stderr: thinking, tool output, usage"),
+        _switch("--strict", help="a missing @file or a failed url: ends the run (exit 2) before anything is sent"),
+        _switch("--plain", help="no Markdown, no colours, no moving parts"),
+        _switch("--dry-run", help="show what would be sent and what it costs; send nothing"),
+        _switch("--show-config", help="the resolved configuration with origins"),
+        _switch("--show-context", help="discovered files and resolved references"),
+        _switch("--version", help="print the version"),
+        Flag(("--install-completion",), "set up Tab in this shell, or the shell you name", "optional", "SHELL", SHELLS),
+        Flag(("--show-completion",), "print the completion script", "value", "SHELL", SHELLS),
+        _switch("-h", "--help", help="show this help"),
+    ),
+}
+
+ALL: tuple[Flag, ...] = tuple(itertools.chain.from_iterable(GROUPS.values()))
+BY_FLAG: dict[str, Flag] = {name: flag for flag in ALL for name in flag.names}
+
+
+ELSEWHERE = {
+    "--yolo": "--edits auto",
+    "--dangerously-skip-permissions": "--edits auto",
+    "--full-auto": "--edits auto",
+    "--permission-mode": "--edits ask|auto|off",
+    "--prompt": 'ra "your question", without a flag',
+    "--message": 'ra "your question", without a flag',
+    "--allowedTools": "--allow RULE",
+    "--disallowedTools": "--deny RULE",
+    "--debug": "--verbose",
+    "--json": "--output-format json",
+    "--last": "--continue",
+}
+"""Flags of other programs, and what does the same here."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -52,113 +216,44 @@ class _Parser(argparse.ArgumentParser):
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
             flag = unknown.split()[0].split("=")[0]
-            near = difflib.get_close_matches(flag, self._option_string_actions, n=1, cutoff=0.6)
-            hint = f"; did you mean {near[0]}?" if near else "; see ra --help."
+            matches = difflib.get_close_matches(flag, [*BY_FLAG, *ELSEWHERE], n=1, cutoff=0.7)
+            meant = ELSEWHERE.get(matches[0], matches[0]) if matches else ""
+            hint = f"; did you mean {meant}?" if meant else "; see ra --help."
             raise UsageError(f"Unknown flag {flag}{hint} A prompt that begins with a dash goes after `--`.")
         raise UsageError(f"{message[:1].upper()}{message[1:]}; see ra --help.")
 
 
 def parser(program: str = "ra") -> argparse.ArgumentParser:
-    made = _Parser(
-        prog=program,
-        usage=f"{program} [flags] [prompt]\n       {program} COMMAND …",
-        description=DESCRIPTION,
-        epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    made.add_argument("words", nargs="*", metavar="prompt", help="what to ask; piped text is added to it")
-    _add_model(made.add_argument_group("model"))
-    _add_limits(made.add_argument_group("limits (0 = none)"))
-    _add_input(made.add_argument_group("input and sessions"))
-    _add_rights(made.add_argument_group("what it may do"))
-    _add_output(made.add_argument_group("output"))
-    return made
-
-
-def _add_model(group: Any) -> None:
-    group.add_argument("--provider", help=_choices(*BY_NAME, *IN_PROCESS))
-    group.add_argument("-m", "--model", help="the model's name, or a .gguf file")
-    group.add_argument("--agent", metavar="ID", help="a named agent of the configuration")
-    group.add_argument("--agent-file", metavar="FILE", help="a Python file with `async def handler(ctx, wake)`")
-    group.add_argument("--system-prompt", metavar="TEXT", help="instead of ours")
-    group.add_argument("--thinking", metavar="LEVEL", help=_choices(*get_args(Level)))
-    group.add_argument("--thinking-budget-cap", metavar="N", help="at most so many tokens of thinking")
-    group.add_argument("--context-strategy", metavar="NAME", help=_choices(*STRATEGIES, "a Python file"))
-    group.add_argument("--compaction", metavar="NAME", help=_choices(*COMPACTIONS))
-
-
-def _choices(*names: str) -> str:
-    return f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def _add_limits(group: Any) -> None:
-    group.add_argument("--max-iterations", metavar="N", help="model calls")
-    group.add_argument("--max-token-budget", metavar="N", help="tokens, input and output")
-    group.add_argument("--max-cost", metavar="DOLLARS", help="dollars")
-    group.add_argument("--max-duration", metavar="S", help="seconds")
-
-
-def _add_input(group: Any) -> None:
-    group.add_argument("-f", "--file", action="append", default=[], metavar="PATH", help="attach text, image or PDF")
-    group.add_argument("-c", "--continue", dest="go_on", action="store_true", help="the project's latest session")
-    group.add_argument("--resume", metavar="ID", help="go on with this session")
-    group.add_argument("--fork", action="store_true", help="go on in a copy (with -c or --resume)")
-    group.add_argument("--no-session", action="store_true", help="keep nothing on disk")
-    group.add_argument("--config", metavar="FILE", help="a further configuration file")
-    group.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="set one key; repeatable")
-
-
-def _add_rights(group: Any) -> None:
-    group.add_argument("--no-tools", action="store_true", help="text only")
-    group.add_argument("--allow", action="append", default=[], metavar="RULE", help="such as 'Bash(git diff:*)'")
-    group.add_argument("--deny", action="append", default=[], metavar="RULE", help="stronger than any allow")
-    group.add_argument("--sandbox", choices=("auto", "off"), default=None, help="off: Bash asks instead")
-    group.add_argument("--write", action=argparse.BooleanOptionalAction, default=None, help="file tools may write here")
-    group.add_argument("--trust", action="store_true", help="trust this project's hooks and commands for this run")
-    group.add_argument("--ignore-untrusted", action="store_true", help="go on without what is not trusted")
-
-
-def _add_output(group: Any) -> None:
-    group.add_argument("--output-format", choices=("text", "json", "stream-json"), default="text")
-    group.add_argument("-q", "--quiet", action="store_true", help="only the answer and errors")
-    group.add_argument("-v", "--verbose", action="store_true", help="more on stderr: thinking, tool output, usage")
-    group.add_argument("--plain", action="store_true", help="no Markdown, no colours, no moving parts")
-    group.add_argument("--dry-run", action="store_true", help="show what would be sent and what it costs; send nothing")
-    group.add_argument("--show-config", action="store_true", help="the resolved configuration with origins")
-    group.add_argument("--show-context", action="store_true", help="discovered files and resolved references")
-    group.add_argument("--version", action="store_true", help="print the version")
-    group.add_argument(
-        "--install-completion", nargs="?", const="", metavar="SHELL", help="bash, zsh or fish; else yours"
-    )
-    group.add_argument("--show-completion", metavar="SHELL", help="print the completion script of bash, zsh or fish")
-
-
-# Flag → key of the configuration; the value's text is read as the key's type by the configuration itself.
-_KEYS = {
-    "provider": "agent.provider",
-    "model": "agent.model",
-    "system_prompt": "agent.systemPrompt",
-    "thinking": "agent.thinking",
-    "thinking_budget_cap": "agent.thinkingBudgetCap",
-    "context_strategy": "session.contextStrategy",
-    "compaction": "agent.compaction.strategy",
-    "max_iterations": "agent.maxIterations",
-    "max_token_budget": "agent.maxTokenBudget",
-    "max_cost": "agent.maxCost",
-    "max_duration": "agent.maxDuration",
-}
-_NUMBERS = {"thinking_budget_cap", "max_iterations", "max_token_budget", "max_cost", "max_duration"}
+    """The fast parser; its own help is never shown."""
+    arguments = _Parser(prog=program, allow_abbrev=False, add_help=False)
+    arguments.add_argument("words", nargs="*", metavar="prompt")
+    for flag in ALL:
+        options: dict[str, Any] = {"dest": flag.dest}
+        match flag.kind:
+            case "switch" if flag.sets:
+                options |= {"action": "store_const", "const": flag.sets}
+            case "switch":
+                options |= {"action": "store_true"}
+            case "list":
+                options |= {"action": "append", "default": []}
+            case "optional":
+                options |= {"nargs": "?", "const": ""}
+            case "value":
+                options |= {"default": flag.default}
+        if flag.strict:
+            options["choices"] = flag.choices
+        arguments.add_argument(*flag.names, **options)
+    return arguments
 
 
 def settings(args: argparse.Namespace) -> dict[str, tuple[Any, str]]:
-    """What the flags set: dotted key → (value, flag)."""
-    chosen: dict[str, tuple[Any, str]] = {}
-    for name, key in _KEYS.items():
-        value = getattr(args, name)
+    """What the flags set: dotted key → (value, flag). The configuration reads the value's text as the key's type."""
+    values: dict[str, tuple[Any, str]] = {}
+    for flag in ALL:
+        value = getattr(args, flag.dest) if flag.key else None
         if value is not None:
-            chosen[key] = (_number(value) if name in _NUMBERS else value, "--" + name.replace("_", "-"))
-    return chosen
+            values[flag.key] = (_number(value) if flag.number else value, flag.names[-1])
+    return values
 
 
 def _number(text: str) -> int | float | str:
@@ -175,11 +270,6 @@ def parse(argv: Sequence[str], program: str = "ra") -> argparse.Namespace:
     return parser(program).parse_intermixed_args([clean(word) for word in argv])
 
 
-def names() -> set[str]:
-    """Every flag of a run, as it is typed."""
-    return {flag for action in parser()._actions for flag in action.option_strings}
-
-
 def clean(word: str) -> str:
     """Bytes that are no UTF-8 come from the system as lone surrogates, which nothing can store or send."""
     return os.fsencode(word).decode("utf-8", "replace") if any("\ud800" <= c <= "\udfff" for c in word) else word
@@ -187,29 +277,35 @@ def clean(word: str) -> str:
 
 def wants_json(argv: Sequence[str]) -> bool:
     """Whether a script asked for JSON, even in a line that cannot be read otherwise."""
-    said = argv[: argv.index("--")] if "--" in argv else argv
+    words = argv[: argv.index("--")] if "--" in argv else argv
     forms = {"json", "stream-json"}
-    spaced = any(flag == "--output-format" and form in forms for flag, form in itertools.pairwise(said))
-    return spaced or any(word.removeprefix("--output-format=") in forms for word in said if "=" in word)
+    spaced = any(flag == "--output-format" and form in forms for flag, form in itertools.pairwise(words))
+    return spaced or any(word.removeprefix("--output-format=") in forms for word in words if "=" in word)
 
 
-def command_in(argv: Sequence[str]) -> int | None:
-    """Where in argv a command stands: the first word, with nothing but flags of a run before it."""
-    takes_value = {
-        flag
-        for action in parser()._actions
-        if action.option_strings and action.nargs is None
-        for flag in action.option_strings
-    }
+def takes_value(word: str) -> bool:
+    """Whether the next word is this flag's value."""
+    flag = BY_FLAG.get(word)
+    return flag is not None and flag.kind in ("value", "list")
+
+
+def prompt_words(argv: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """The words that are neither flags nor values of flags, with their positions; all that follow `--` are."""
     index = 0
     while index < len(argv):
         word = argv[index]
         if word == "--":
-            return None
+            yield from enumerate(argv[index + 1 :], index + 1)
+            return
         if not word.startswith("-"):
-            return index if word in COMMANDS or word == "daemon" else None
-        index += 2 if word in takes_value else 1
-    return None
+            yield index, word
+        index += 2 if takes_value(word) else 1
+
+
+def command_in(argv: Sequence[str]) -> int | None:
+    """Where in argv a command stands: the first word, with nothing but flags of a run before it."""
+    index, word = next(prompt_words(argv), (0, ""))
+    return index if (word in COMMANDS or word in ALIASES) and "--" not in argv[:index] else None
 
 
 def attachments(args: argparse.Namespace) -> list[Path]:

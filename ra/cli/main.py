@@ -1,4 +1,4 @@
-"""Where does `ra` start? Here: a command, a prompt, or the interactive prompt."""
+"""Start `ra`: run a command, answer a prompt, or open the interactive prompt."""
 
 import sys
 from collections.abc import Sequence
@@ -15,17 +15,39 @@ def agentx(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def start(argv: list[str], *, program: str) -> int:
+    if sys.platform == "win32":
+        print(f"{program}: Windows itself is not supported. Install {program} in WSL (wsl --install).", file=sys.stderr)
+        return 2
+    isolate()
     try:
         return _start(argv, program=program)
     except KeyboardInterrupt:  # also while modules are loaded
         return 130
+    except MemoryError:
+        sys.stderr.write(f"{program}: There is not enough memory. What was recorded is kept; `ra -c` goes on.\n")
+        return 1
+
+
+def isolate() -> None:
+    """Where a launcher has not started Python isolated: nothing is imported from where PYTHONPATH leads.
+
+    A project often stands there (PYTHONPATH=src), and a command in the sandbox could put a module there. What holds ra
+    itself stays.
+    """
+    import os
+
+    if sys.flags.ignore_environment or not os.environ.get("PYTHONPATH"):
+        return
+    home = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))  # noqa: PTH120 - no pathlib yet
+    named = {os.path.abspath(name) for name in os.environ["PYTHONPATH"].split(os.pathsep)}  # noqa: PTH100 - as above
+    sys.path[:] = [path for path in sys.path if os.path.abspath(path) not in named or os.path.realpath(path) == home]  # noqa: PTH100 - as above
 
 
 def _start(argv: list[str], *, program: str) -> int:
     if argv == ["--version"]:  # answered before anything else is imported
         return _version(program)
-    from ra.cli import flags
-    from ra.core.errors import RaError
+    from ra.cli import flags, near_miss
+    from ra.core.errors import RaError, UsageError
 
     if argv[:1] == ["--complete"]:
         from ra.cli.completion import run  # for the shell's Tab key
@@ -33,16 +55,27 @@ def _start(argv: list[str], *, program: str) -> int:
         return run(argv[1:])
     index = flags.command_in(argv)
     try:
-        if index is not None:
-            from ra.cli.commands import run_command  # Typer and Rich: 100 ms that a prompt does not pay
+        if index is None:
+            from ra.cli.oneshot import run_prompt
 
-            return run_command(argv[:index], argv[index:], program=program)
-        from ra.cli.oneshot import run_prompt
+            miss = near_miss.on_command_line(argv, program)
+            if miss is not None and miss.words:
+                raise UsageError(miss.words)
+            if miss is not None:
+                return _start(list(miss.run), program=program)
+            args = flags.parse(argv, program)
+            if not args.help:
+                return run_prompt(args)
+            from ra.cli.help import show  # Typer and Rich: 100 ms that a prompt does not pay
 
-        return run_prompt(flags.parse(argv, program))
+            show(program)
+            return 0
+        from ra.cli.commands import run_command  # Typer and Rich again
+
+        return run_command(argv[:index], argv[index:], program=program)
     except RaError as error:
         from ra.cli.output import JsonFace, Streams, no_start
-        from ra.cli.safe import visible
+        from ra.core.text import visible
 
         if index is None and flags.wants_json(argv):  # a wrong flag: nobody has answered yet
             JsonFace(Streams({}), stream=False).hear(no_start(str(error)))

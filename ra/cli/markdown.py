@@ -1,4 +1,4 @@
-"""How is Markdown shown while it is still being written? Line by line: what is finished is printed once, for good.
+"""Render Markdown while it is being written, line by line: what is finished is printed once.
 
 Nothing that stands on the screen is ever drawn again, so an answer of any length costs what its lines cost. Of the line
 that is still open the caller shows the source. Line ends are kept as they came: a list of short lines stays one, and
@@ -16,16 +16,18 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from ra.cli.paper import Paper
-from ra.cli.safe import visible
+from ra.cli.render import Paper
+from ra.core.text import visible
 
 CONTEXT = 60  # lines of a code block before the new ones, so that a string over several lines is seen as one
 PIECE = 100  # lines of code that are highlighted at once
 REST = 2000  # characters of the open line that are worth showing
+LONG = 8000  # characters of a line, and marks in it, up to which it is read as Markdown: hostile ones take for ever
+MARKS = 400
 TABLE = 200  # rows that a table may have before it is shown in pieces
 
 _FENCE = re.compile(r"^(?P<indent>\s*)(?P<mark>`{3,}|~{3,})\s*(?P<language>[\w+#.-]*)[^`]*$")
-_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*?)\s*#*\s*$")
+_HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
 _ITEM = re.compile(r"^(\s*)([-*+]|\d{1,9}[.)])\s+(.*)$")
 _QUOTE = re.compile(r"^\s*>\s?(.*)$")
 _RULE = re.compile(r"^ {0,3}([-*_])(\s*\1){2,}\s*$")
@@ -49,12 +51,12 @@ class MarkdownStream:
         self._inline = MarkdownIt("commonmark", {"html": False}).enable("strikethrough")
 
     def feed(self, text: str) -> None:
-        first, *others = text.split("\n")
+        first, *lines = text.split("\n")
         self._open.append(first)
-        if others:
+        if lines:
             self._lines.append("".join(self._open))
-            self._lines.extend(others[:-1])
-            self._open = [others[-1]]
+            self._lines.extend(lines[:-1])
+            self._open = [lines[-1]]
 
     @property
     def more(self) -> bool:
@@ -63,8 +65,8 @@ class MarkdownStream:
 
     def take(self, most: int = PIECE) -> str:
         """The next finished lines, rendered: at most so many of the source, so that a caller can do other things."""
-        whole = (self._lines.popleft() for _ in range(min(most, len(self._lines))))
-        parts = [self._line(visible(line.removesuffix("\r"))) for line in whole]
+        lines = (self._lines.popleft() for _ in range(min(most, len(self._lines))))
+        parts = [self._line(visible(line.removesuffix("\r"))) for line in lines]
         if self._fence is not None:
             parts.append(self._code(self._fence))
         return "".join(parts)
@@ -98,22 +100,24 @@ class MarkdownStream:
             return line + "\n"
         if self._fence is not None:
             return self._in_fence(line, self._fence)
-        if line.lstrip().startswith("|") and len(self._rows) < TABLE:
+        if line.lstrip().startswith("|") and len(line) <= LONG and len(self._rows) < TABLE:
             self._rows.append(line)
             return ""
         return self._end_table() + self._outside(line)
 
     def _outside(self, line: str) -> str:
         if not line.strip():
-            shown, self._blank = "" if self._blank else "\n", True
-            return shown
+            gap, self._blank = "" if self._blank else "\n", True
+            return gap
         self._blank = False
+        if len(line) > LONG:
+            return self._wrapped(Text(line.strip()))
         if fence := _FENCE.match(line):
             self._fence = _Fence(fence["mark"], len(fence["indent"]), fence["language"])
             return ""
         if heading := _HEADING.match(line):
             style = "bold underline" if len(heading[1]) == 1 else "bold"
-            return self._wrapped(self._text(heading[2], style))
+            return self._wrapped(self._text(heading[2].rstrip().rstrip("#").rstrip(), style))
         if _RULE.match(line):
             return self._paper.line("─" * min(self._paper.width, 40), "dim")
         if item := _ITEM.match(line):
@@ -154,12 +158,12 @@ class MarkdownStream:
             return ""
         source = "\n".join([*fence.seen, *fence.new])
         syntax = Syntax("", fence.language or "text", theme="ansi_dark", background_color="default")
-        shown = syntax.highlight(source).split("\n", allow_blank=True)[len(fence.seen) :][: len(fence.new)]
+        highlighted = syntax.highlight(source).split("\n", allow_blank=True)[len(fence.seen) :][: len(fence.new)]
         fence.seen = [*fence.seen, *fence.new][-CONTEXT:]
         fence.new = []
-        for line in shown:
+        for line in highlighted:
             line.rstrip()
-        return self._paper.rendered(*shown, wrap=False)
+        return self._paper.rendered(*highlighted, wrap=False)
 
     # --- tables ---
 
@@ -183,13 +187,13 @@ class MarkdownStream:
     # --- words ---
 
     def _text(self, line: str, style: str = "") -> Text:
-        if not _SPECIAL.search(line):
+        if not 0 < len(_SPECIAL.findall(line)) <= MARKS:
             return Text(line, style=style)
-        shown = Text(style=style)
+        text = Text(style=style)
         styles: list[str] = []
         for token in self._inline.parseInline(line)[0].children or []:
-            _add(shown, token, styles)
-        return shown
+            _add(text, token, styles)
+        return text
 
 
 class _Fence:
@@ -214,7 +218,7 @@ def _cells(row: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in _CELL.split(row.strip().removeprefix("|").removesuffix("|"))]
 
 
-def _add(shown: Text, token: Token, styles: list[str]) -> None:
+def _add(text: Text, token: Token, styles: list[str]) -> None:
     """Add one piece of a line. A link shows where it leads: nothing is hidden behind words."""
     kind, _, edge = token.type.rpartition("_")
     if edge == "open" and kind in _STYLES:
@@ -224,12 +228,12 @@ def _add(shown: Text, token: Token, styles: list[str]) -> None:
     elif edge == "close" and kind in _STYLES:
         if kind == "link":
             target = styles.pop()[1:]
-            if target not in shown.plain:
-                shown.append(f" ({target})", "dim")
+            if target not in text.plain:
+                text.append(f" ({target})", "dim")
         styles.pop()
     elif token.type == "code_inline":
-        shown.append(token.content, "cyan")
+        text.append(token.content, "cyan")
     elif token.type == "image":
-        shown.append(f"[image: {token.content}] ({token.attrGet('src') or ''})", "dim")
+        text.append(f"[image: {token.content}] ({token.attrGet('src') or ''})", "dim")
     else:
-        shown.append(token.content, " ".join(style for style in styles if not style.startswith("\0")))
+        text.append(token.content, " ".join(style for style in styles if not style.startswith("\0")))

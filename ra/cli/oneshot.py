@@ -1,4 +1,4 @@
-"""How does one prompt become one answer and one exit code?"""
+"""Answer one prompt and turn its end into an exit code."""
 
 import argparse
 import asyncio
@@ -7,20 +7,25 @@ import signal
 import sys
 from collections.abc import Mapping
 from functools import partial
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from ra.agent.session import Session
-from ra.app import App, Options
+from ra.app import App
 from ra.cli import flags, stdin
+from ra.cli.configuration import on_terminal, options, read_config
 from ra.cli.output import EXIT, JsonFace, Streams, TextFace, no_start
 from ra.cli.spinner import Spinner
-from ra.config.load import Resolved, resolve
+from ra.config.load import Resolved
 from ra.core.asking import Asker
-from ra.core.errors import RaError, UsageError
+from ra.core.errors import RaError, UsageError, UserError
 from ra.core.events import Event
 from ra.core.messages import Message
+from ra.core.text import visible_line
 from ra.providers.connect import NoModel
 from ra.resolvers.resolver import AskOutside
+from ra.session.session import Session
+
+if TYPE_CHECKING:
+    from ra.session.structured import SchemaFormat
 
 
 class Terminated(BaseException):
@@ -62,37 +67,79 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
 
         streams.out(shown(resolved))
         return 0
-    if resolved.notes or resolved.untrusted:
-        from ra.cli.trusting import settle  # only a project with something to trust needs it
+    if resolved.notes or resolved.untrusted or resolved.waiting:
+        from ra.cli.trust_prompt import settle  # only a project with something to trust needs it
 
-        resolved = settle(resolved, args, streams, partial(read_config, args, env), terminal=_on_terminal(streams))
+        resolved = settle(resolved, args, streams, partial(read_config, args, env), terminal=on_terminal(streams))
     face = face_for(args, streams)
+    answer_format = _answer_format(args.json_schema) if args.json_schema else None
     prompt = " ".join(args.words).strip()
-    piped = stdin.read(required=not prompt, warn=lambda text: face.note(f"ra: {text}"))
+    piped = stdin.read(required=not prompt, warn=face.warn)
     if not prompt:
         prompt, piped = piped.strip(), ""
-    make = partial(App, resolved, options(args, streams), env=env, warn=lambda text: face.note(f"ra: {text}"))
     try:
-        app = make()
+        app = _app(args, resolved, env, face, streams)
     except NoModel as error:
-        if not _on_terminal(streams) or args.output_format != "text":
+        if not on_terminal(streams) or args.output_format != "text":
             raise
-        from ra.cli.welcome import offer_local_model  # once in a lifetime
+        from ra.cli.welcome import offer_local_model, offer_server  # once in a lifetime
 
-        if not offer_local_model(str(error), resolved.data_dir, streams):
+        server = offer_server(streams)
+        if server is not None:
+            env = dict(env) | {"OPENAI_BASE_URL": server.url}
+            args.provider, args.model = "openai-chat", args.model or server.model
+            resolved = read_config(args, env)
+        elif not offer_local_model(str(error), resolved.data_dir, streams):
             return error.exit_code
-        app = make()
+        app = _app(args, resolved, env, face, streams)
+    if isinstance(face, TextFace):
+        face.embedded = app.chosen_model[0] == "local"
     if not prompt and not piped:
         if args.show_context or args.dry_run:
             pass  # what is always sent can be shown without a prompt
         elif sys.stdin is not None and sys.stdin.isatty() and streams.out_tty:
-            from ra.cli.repl import repl  # prompt_toolkit and Rich, for people only
+            if answer_format is not None:
+                raise UsageError('--json-schema needs a prompt: ra --json-schema FILE "your question"')
+            from ra.cli.repl import start  # prompt_toolkit and Rich, for people only
 
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            return repl(app, args, streams)
+            return start(app, args, streams)
         else:
             raise UsageError('There is no prompt. Write ra "your question", or pipe one in: echo question | ra')
-    return asyncio.run(_answer(app, args, prompt, piped, face, streams))
+    return asyncio.run(_answer(app, args, prompt, piped, face, streams, answer_format))
+
+
+def _answer_format(schema: str) -> "SchemaFormat":
+    """The schema of a file, or the JSON itself. Raises UsageError."""
+    from ra.session.structured import read_schema
+
+    return read_schema(schema)
+
+
+def _app(
+    args: argparse.Namespace, resolved: Resolved, env: Mapping[str, str], face: TextFace | JsonFace, streams: Streams
+) -> App:
+    """What opens the session; on a terminal, a misspelt model is asked about."""
+    app = App(resolved, options(args, streams), env=env, warn=face.warn)
+    try:
+        app.check()
+    except UserError as error:
+        from ra.providers.model_choice import UnknownModel  # only for a name that is not known
+
+        may_ask = isinstance(error, UnknownModel) and on_terminal(streams) and args.output_format == "text"
+        if not (may_ask and isinstance(error, UnknownModel)) or not _meant_model(error.name, error.suggestion, streams):
+            raise
+        args.model = error.suggestion
+        app = App(read_config(args, env), options(args, streams), env=env, warn=face.warn)
+        app.check()
+    return app
+
+
+def _meant_model(name: str, suggestion: str, streams: Streams) -> bool:
+    from ra.cli.permission_prompt import choose_on_terminal  # only where there is somebody to ask
+
+    question = f"There is no model {visible_line(name, 60)!r} in the catalog. Use {suggestion}?"
+    return choose_on_terminal(question, {"y": "yes", "n": "no"}, streams) == "y"
 
 
 def _completion(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> int:
@@ -107,61 +154,42 @@ def _completion(args: argparse.Namespace, env: Mapping[str, str], streams: Strea
     return 0
 
 
-def read_config(
-    args: argparse.Namespace, env: Mapping[str, str], *, agent: str | None = None, trusting: bool = False
-) -> Resolved:
-    """The configuration as it is now, for this agent or the one that a flag named."""
-    return resolve(
-        cwd=Path.cwd(),
-        env=env,
-        config_file=Path(args.config) if args.config else None,
-        assignments=args.set,
-        flags=flags.settings(args),
-        agent=agent or args.agent,
-        trusting=trusting,
-    )
-
-
-def options(args: argparse.Namespace, streams: Streams | None) -> Options:
-    """What the flags allow; without streams a program asks, and nobody can be asked back."""
-    terminal = streams is not None and _on_terminal(streams)
-    return Options(
-        tools=not args.no_tools,
-        allow=tuple(args.allow),
-        deny=tuple(args.deny),
-        sandbox=args.sandbox or "auto",
-        write=args.write if args.write is not None else terminal,
-        terminal=terminal,
-        agent_file=args.agent_file,
-        channel="api" if streams is None else "terminal" if streams.out_tty else "pipe",
-        agent=args.agent or "",
-        dry_run=args.dry_run,
-    )
-
-
-def _on_terminal(streams: Streams) -> bool:
-    """Is there a person who can be asked?"""
-    return streams.err_tty and sys.stdin is not None and sys.stdin.isatty()
-
-
 def face_for(args: argparse.Namespace, streams: Streams) -> TextFace | JsonFace:
     if args.output_format == "text":
-        return TextFace(streams, quiet=args.quiet, verbose=args.verbose)
+        return TextFace(
+            streams, quiet=args.quiet, verbose=args.verbose, stored=not args.no_session, at_once=bool(args.json_schema)
+        )
     return JsonFace(streams, stream=args.output_format == "stream-json")
 
 
 async def _answer(
-    app: App, args: argparse.Namespace, prompt: str, piped: str, face: TextFace | JsonFace, streams: Streams
+    app: App,
+    args: argparse.Namespace,
+    prompt: str,
+    piped: str,
+    face: TextFace | JsonFace,
+    streams: Streams,
+    answer_format: "SchemaFormat | None",
 ) -> int:
     ask: Asker | None = None
     outside: AskOutside | None = None
     if app.options.terminal:
-        from ra.cli.ask import ask_on_terminal, ask_outside  # only where there is somebody to ask
+        from ra.cli.permission_prompt import ask_on_terminal, ask_outside  # only where there is somebody to ask
 
         ask, outside = ask_on_terminal(streams), ask_outside(streams)
-    prepared = await app.prepare(prompt, piped=piped, files=flags.attachments(args), ask_outside=outside)
+    prepared = await app.prompts.prepare(prompt, piped=piped, files=flags.attachments(args), ask_outside=outside)
     for warning in prepared.warnings:
-        face.note(f"ra: {warning}")
+        if not (args.strict and warning in prepared.failed):
+            face.warn(warning)
+    if prepared.failed and args.strict:
+        raise UsageError(f"{' '.join(prepared.failed)} Nothing was sent (--strict).")
+    if prepared.failed and outside is not None and not (args.show_context or args.dry_run):
+        from ra.cli.permission_prompt import choose_on_terminal
+
+        question = "Send the prompt without it?"
+        if await asyncio.to_thread(choose_on_terminal, question, {"n": "no", "y": "yes"}, streams) != "y":
+            streams.err("Nothing was sent.\n")
+            return 2
     if args.show_context:
         from ra.cli.context_view import show_context
 
@@ -171,8 +199,10 @@ async def _answer(
         if args.dry_run:
             from ra.cli.context_view import dry_run
 
-            return await dry_run(session, prepared, app, streams, as_json=args.output_format != "text")
-        return await follow(session, prepared.message, face, streams, ask=ask, quiet=args.quiet)
+            return await dry_run(session, prepared, streams, as_json=args.output_format != "text")
+        return await follow(
+            session, prepared.message, face, streams, ask=ask, quiet=args.quiet, answer_format=answer_format
+        )
     finally:
         await session.close()
 
@@ -185,9 +215,10 @@ async def follow(
     *,
     ask: Asker | None,
     quiet: bool,
+    answer_format: "SchemaFormat | None" = None,
 ) -> int:
     """Run one prompt and let the face hear it. Signals end the run, not the process: what was said is kept."""
-    run = session.start(message, ask=ask)
+    run = session.prompt(message, ask=ask, answer_format=answer_format)
     received: list[signal.Signals] = []
 
     def interrupted(number: signal.Signals) -> None:

@@ -1,14 +1,14 @@
-"""How does a script hear a run? stdout carries the answer and nothing else; everything else goes to stderr."""
+"""Write a run for scripts: the answer alone goes to stdout, everything else to stderr."""
 
 import contextlib
 import os
+import re
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any, TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
 
-from ra.cli.safe import one_line, visible
 from ra.core.events import (
     Compacted,
     Event,
@@ -25,9 +25,13 @@ from ra.core.events import (
 )
 from ra.core.messages import Content, Text, ToolCall
 from ra.core.model import Usage
+from ra.core.text import visible, visible_line
 from ra.core.value import encode
 
-EXIT = {"answered": 0, "failed": 1, "limit": 3, "refused": 5, "empty": 5, "interrupted": 130}
+if TYPE_CHECKING:
+    from ra.cli.markdown import MarkdownStream  # Rich, only for an answer on a terminal
+
+EXIT = {"answered": 0, "failed": 1, "mistake": 2, "limit": 3, "refused": 5, "empty": 5, "unfit": 5, "interrupted": 130}
 
 
 class Streams:
@@ -38,6 +42,8 @@ class Streams:
         self.err_tty = _is_terminal(sys.stderr)
         self.colour = _colour(env, self.err_tty) and not plain
         self.moving = self.err_tty and not plain and env.get("TERM") != "dumb"
+        self.asking = False  # a person is asked: nothing may move
+        self.plain = plain or env.get("TERM") == "dumb"
         self.closed = sys.stdout is None
         self.failed = False  # the answer could not be written
         self.summed_up = False  # a script has its object
@@ -57,12 +63,23 @@ class Streams:
                 self.failed = True
                 self.err(f"ra: the answer could not be written: {error.strerror}.\n")
 
+    @contextlib.contextmanager
+    def asked(self) -> Iterator[None]:
+        """While a person is asked, the spinner stands still and its line is empty."""
+        self.asking = True
+        if self.moving:
+            self.err("\r\x1b[2K")
+        try:
+            yield
+        finally:
+            self.asking = False
+
     def err(self, text: str, *, dim: bool = False) -> None:
         if sys.stderr is None:
             return
-        shown = f"\x1b[2m{text}\x1b[0m" if dim and self.colour else text
+        styled = f"\x1b[2m{text}\x1b[0m" if dim and self.colour else text
         with contextlib.suppress(OSError):  # there is nowhere left to say that stderr is gone
-            sys.stderr.buffer.write(shown.encode("utf-8", "replace"))
+            sys.stderr.buffer.write(styled.encode("utf-8", "replace"))
             sys.stderr.buffer.flush()
 
 
@@ -82,8 +99,15 @@ def _colour(env: Mapping[str, str], terminal: bool) -> bool:  # noqa: FBT001 (a 
 class TextFace:
     """`--output-format text`: streams on a terminal; in a pipe the answer is written when it is complete."""
 
-    def __init__(self, streams: Streams, *, quiet: bool, verbose: bool) -> None:
+    def __init__(
+        self, streams: Streams, *, quiet: bool, verbose: bool, stored: bool = True, at_once: bool = False
+    ) -> None:
         self.streams = streams
+        self._at_once = at_once or not streams.out_tty  # the answer is written when it is complete and checked
+        self.stored = stored  # `ra -c` can go on
+        self.embedded = False  # a tiny model on this machine answers, and says so
+        self._markdown: MarkdownStream | None = None
+        self._retries = 0
         self.quiet = quiet
         self.verbose = verbose
         self._line_open = False  # the terminal's cursor is behind text of the answer
@@ -93,9 +117,14 @@ class TextFace:
         match event:
             case TextDelta(text):
                 self._close_thinking()
-                if self.streams.out_tty:
+                self._retries = 0
+                if self._at_once:
+                    pass
+                elif self.streams.plain:
                     self.streams.out(visible(text))
                     self._line_open = not text.endswith("\n")
+                else:
+                    self._render(text)
             case ThinkingDelta(text):
                 if not self.quiet and (self.verbose or self.streams.err_tty):
                     self._thinking_open = True
@@ -103,11 +132,11 @@ class TextFace:
             case ToolStarted(call):
                 self.note(f"· {describe(call)}")
             case ToolEnded(call, result) if result.is_error or self.verbose:
-                self.note(f"  {'failed' if result.is_error else 'gave'}: {one_line(brief(result.content))}")
-            case Retrying(reason, wait_s, restart):
+                self.note(f"  {'failed' if result.is_error else 'gave'}: {visible_line(brief(result.content))}")
+            case Retrying(reason, wait_s, restart, most):
                 self._close_line()
-                again = " The answer begins anew:" if restart else ""
-                self.note(f"ra: {one_line(reason, 200)}; trying again in {wait_s:.1f} s.{again}")
+                self._retries += 1
+                self.note(f"ra: {retry(reason, self._retries, wait_s, restart=restart, most=most)}")
             case Compacted(fact):
                 self.note(f"· compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens")
             case Rotated(fact):
@@ -124,7 +153,7 @@ class TextFace:
 
     def _end(self, end: RunEnded) -> None:
         self._close_thinking()
-        if self.streams.out_tty:
+        if not self._at_once:
             self._close_line()
         elif end.answer and end.outcome in {"answered", "refused", "limit", "interrupted"}:
             self.streams.out(end.answer if end.answer.endswith("\n") else end.answer + "\n")
@@ -136,6 +165,31 @@ class TextFace:
             )
         elif end.error:
             self.streams.err(f"ra: {visible(end.error)}\n")
+        if self.streams.out_tty and self.streams.err_tty and not self.quiet and end.iterations:
+            self.streams.err(cost_line(end, stored=self.stored, embedded=self.embedded) + "\n", dim=True)
+
+    def _render(self, text: str) -> None:
+        """Show Markdown line by line; of the line that is still open, its end."""
+        if self._markdown is None:
+            import shutil
+
+            from ra.cli.markdown import MarkdownStream
+            from ra.cli.render import Paper
+
+            width = shutil.get_terminal_size().columns
+            self._markdown = MarkdownStream(Paper(colour=self.streams.colour, width=width))
+            self._width = width
+        self._markdown.feed(text)
+        lines = ""
+        while self._markdown.more:
+            lines += self._markdown.take()
+        open_line = self._markdown.rest().rpartition("\n")[2]
+        wipe = "\r\x1b[2K" if self._line_open else ""
+        self.streams.out(f"{wipe}{lines}{_end_of(open_line, self._width - 1)}")
+        self._line_open = bool(open_line)
+
+    def warn(self, text: str) -> None:
+        self.note(f"ra: {text}")
 
     def note(self, text: str) -> None:
         """A line on stderr that is not the answer."""
@@ -146,9 +200,13 @@ class TextFace:
         self.streams.err(text + "\n", dim=text.startswith(("·", " ")))
 
     def _close_line(self) -> None:
-        if self._line_open:
+        if self._markdown is not None:
+            wipe = "\r\x1b[2K" if self._line_open else ""
+            self.streams.out(wipe + self._markdown.finish())
+            self._markdown = None
+        elif self._line_open:
             self.streams.out("\n")
-            self._line_open = False
+        self._line_open = False
 
     def _close_thinking(self) -> None:
         if self._thinking_open:
@@ -173,13 +231,16 @@ class JsonFace:
             case _ if self.stream:
                 self.streams.out(encode(event).decode() + "\n")
 
+    def warn(self, text: str) -> None:
+        self.note(f"ra: {text}")
+
     def note(self, text: str) -> None:
         self.streams.err(text + "\n")
 
 
 def summary(end: RunEnded) -> dict[str, Any]:
     """What a script learns of a run, on every exit path."""
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "session": end.session,
         "model": end.model,
         "answer": end.answer,
@@ -196,8 +257,8 @@ def summary(end: RunEnded) -> dict[str, Any]:
         "compactions": end.compactions,
     }
     if end.error:
-        told["error"] = end.error
-    return told
+        fields["error"] = end.error
+    return fields
 
 
 def describe(call: ToolCall) -> str:
@@ -205,7 +266,44 @@ def describe(call: ToolCall) -> str:
     telling = next(
         (call.args[k] for k in ("command", "path", "pattern", "url", "query", "prompt") if k in call.args), ""
     )
-    return one_line(f"{call.name} {telling}".strip())
+    return visible_line(f"{call.name} {telling}".strip())
+
+
+def retry(reason: str, number: int, wait_s: float, *, restart: bool = False, most: int = 0) -> str:
+    """A failed attempt in one line: what went wrong, which retry follows, and when."""
+    again = " The answer begins anew:" if restart else ""
+    wait = f" in {wait_s:.0f} s" if wait_s >= 1 else ""
+    return f"{fault(reason)} Retry {number}{f' of {most}' if most else ''}{wait}.{again}"
+
+
+def fault(reason: str) -> str:
+    """What went wrong, in a few words: by its HTTP status where it has one."""
+    status = re.search(r"\((\d{3})\)", reason)
+    number = int(status[1]) if status else 0
+    if number == 429:
+        return "Rate limit (429)."
+    if number >= 500:
+        return f"{'Overloaded' if number in (503, 529) else 'Server error'} ({number})."
+    words = visible_line(reason, 120).rstrip(".;")
+    return words if words.endswith("?") else words + "."
+
+
+def cost_line(end: RunEnded, *, stored: bool, embedded: bool = False) -> str:
+    """`1,218 in, 80% cached · 340 out · $0.0085 · ra -c goes on`."""
+    sent = end.usage.total_input
+    cached = f", {end.usage.cache_read * 100 // sent}% cached" if sent and end.usage.cache_read else ""
+    dollars = float(end.dollars) if end.dollars else 0.0
+    price = f"${dollars:.2f}" if dollars >= 1 else f"${dollars:.4f}" if dollars else ""
+    who = "tiny embedded model" if embedded else ""
+    parts = [who, f"{sent:,} in{cached}", f"{end.usage.output:,} out", price, "ra -c goes on" if stored else ""]
+    return " · ".join(part for part in parts if part)
+
+
+def _end_of(text: str, width: int) -> str:
+    """As much of the end of a line as one row can show."""
+    if text.isascii():
+        return text[-width:]
+    return text[-(width // 2) :]  # a wide character takes two columns
 
 
 def brief(content: Sequence[Content]) -> str:

@@ -1,4 +1,4 @@
-"""What moves while nothing is said? One line on stderr: elapsed time, tokens and dollars."""
+"""Move one line on stderr while nothing is said: elapsed time, tokens and dollars."""
 
 import asyncio
 import time
@@ -47,7 +47,7 @@ class Spinner:
             await asyncio.sleep(0.1)
             now = time.monotonic()
             # While text of the answer stands on the line, nothing may be drawn over it.
-            if now - self._spoke < PATIENCE_S or self._doing == "writing":
+            if now - self._spoke < PATIENCE_S or self._doing == "writing" or self.streams.asking:
                 continue
             number += 1
             spent = f" · {self._tokens:,} tokens · ${self._dollars:.4f}" if self._tokens else ""

@@ -1,4 +1,4 @@
-"""What came through the pipe? All of it, but a silent one never holds up a prompt given on the command line."""
+"""Read piped text; a silent pipe never holds up a prompt given on the command line."""
 
 import os
 import select
@@ -21,21 +21,21 @@ def read(*, required: bool, warn: Callable[[str], None]) -> str:
     if os.isatty(descriptor):
         return ""
     waits = not required and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode))
-    data = bytearray()
+    piped = bytearray()
     while True:
-        limit = (STALL_S if data else FIRST_BYTE_S) if waits else None
+        limit = (STALL_S if piped else FIRST_BYTE_S) if waits else None
         if limit is not None and not select.select([descriptor], [], [], limit)[0]:
             warn(
-                f"stdin fell silent for {limit:g} s; going on with the {len(data)} bytes that came."
-                if data
+                f"stdin fell silent for {limit:g} s; going on with the {len(piped)} bytes that came."
+                if piped
                 else f"stdin is open but silent; going on without it after {limit:g} s."
             )
             break
         chunk = os.read(descriptor, 1 << 16)
         if not chunk:
             break
-        data += chunk
-        if len(data) > MAX_BYTES:
+        piped += chunk
+        if len(piped) > MAX_BYTES:
             warn(f"stdin holds more than {MAX_BYTES} bytes; the rest was left out.")
             break
-    return bytes(data[:MAX_BYTES]).decode("utf-8", "replace")
+    return bytes(piped[:MAX_BYTES]).decode("utf-8", "replace")

@@ -1,64 +1,20 @@
-"""How does a command show rows? As a Rich table on a terminal, as plain columns in a pipe."""
+"""Show the rows of a command, and write ages and amounts of money the same way everywhere."""
 
 import shutil
-import textwrap
 from collections.abc import Sequence
-from typing import Literal
 
 from ra.cli.output import Streams
-from ra.cli.safe import one_line
 from ra.costs.ledger import Spend
-
-GAP = 3  # columns of the terminal between two of a table
-FOLDED = 12  # columns; text that is folded into less cannot be read
+from ra.system import table
 
 
 def show(streams: Streams, heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> None:
-    """`right` are the columns of numbers. In a pipe, columns are parted by tabs: easy for cut and awk.
-
-    On a terminal a column that is empty in every row is left out. Where it is narrow, heads have several lines, then
-    the widest column is folded; where that would still not do, each row is a paragraph.
-    """
+    """`right` are the columns of numbers."""
     if not streams.out_tty:
-        streams.out("".join("\t".join(one_line(cell, 400) for cell in row) + "\n" for row in (heads, *rows)))
+        streams.out(table.tabbed(heads, rows))
         return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    shown = [index for index in range(len(heads)) if not rows or any(row[index] for row in rows)]
-    width, height = shutil.get_terminal_size()  # Rich takes 80 for a terminal that knows no control codes
-    cells = [[one_line(row[index], 400) for index in shown] for row in (heads, *rows)]
-    widths = _widths(cells)
-    if sum(widths) + GAP * len(widths) > width:
-        cells[0] = [head.replace(" ", "\n") for head in cells[0]]
-        widths = _widths(cells)
-    widest = widths.index(max(widths))
-    if sum(widths) + GAP * len(widths) - max(0, widths[widest] - FOLDED) > width:
-        streams.out("".join(_paragraph(cells[0], row, width) for row in cells[1:]))
-        return
-    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
-    for place, index in enumerate(shown):
-        side: Literal["left", "right"] = "right" if index in right else "left"
-        table.add_column(cells[0][place], justify=side, overflow="fold", no_wrap=place != widest)
-    for row in cells[1:]:
-        table.add_row(*row)
-    Console(width=width, height=height, no_color=not streams.colour, highlight=False, markup=False).print(table)
-
-
-def _widths(cells: Sequence[Sequence[str]]) -> list[int]:
-    """What each column needs."""
-    from rich.cells import cell_len
-
-    return [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in zip(*cells, strict=True)]
-
-
-def _paragraph(heads: Sequence[str], row: Sequence[str], width: int) -> str:
-    """The first cell, and under it the others with their heads."""
-    named = ((head.replace("\n", " "), cell) for head, cell in zip(heads[1:], row[1:], strict=True) if cell)
-    told = " · ".join(f"{head} {cell}".strip() for head, cell in named)
-    body = textwrap.fill(told, max(width, FOLDED), break_on_hyphens=False, initial_indent="  ", subsequent_indent="  ")
-    return f"{row[0]}\n{body}\n" if told else f"{row[0]}\n"
+    width = shutil.get_terminal_size().columns  # Rich takes 80 for a terminal that knows no control codes
+    streams.out(table.draw(heads, rows, width=width, colour=streams.colour, right=right))
 
 
 def age(seconds: float) -> str:
@@ -76,9 +32,9 @@ def money(dollars: object) -> str:
     return f"${amount:.2f}" if amount >= 1 else f"${amount:.4f}"
 
 
-def unpriced(whole: Spend) -> str:
+def unpriced(total: Spend) -> str:
     """A word about calls that a sum cannot hold."""
     return (
-        f"{whole.unpriced} of {whole.calls} calls have no known price and are not in the sum; "
+        f"{total.unpriced} of {total.calls} calls have no known price and are not in the sum; "
         "`app.prices` in the configuration can name it."
     )

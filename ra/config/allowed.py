@@ -1,4 +1,4 @@
-"""What has the user allowed in a project for good, when asked? Rules, in a file that only the user can write."""
+"""Keep the rules that the user allowed in a project for good, in a file that only the user can write."""
 
 from pathlib import Path
 
@@ -14,19 +14,19 @@ class Allowed:
         return tuple(self._read().get(private.name_of(project), ()))
 
     def add(self, project: Path, rule: str) -> None:
-        known = self._read()
-        rules = known.setdefault(private.name_of(project), [])
+        projects = self._read()
+        rules = projects.setdefault(private.name_of(project), [])
         if rule not in rules:
             rules.append(rule)
-            private.write(self.path, known)
+            private.write(self.path, projects)
 
     def remove(self, project: Path, rule: str) -> bool:
         """False when it was not there."""
-        known = self._read()
-        if rule not in known.get(private.name_of(project), []):
+        projects = self._read()
+        if rule not in projects.get(private.name_of(project), []):
             return False
-        known[private.name_of(project)].remove(rule)
-        private.write(self.path, known)
+        projects[private.name_of(project)].remove(rule)
+        private.write(self.path, projects)
         return True
 
     def _read(self) -> dict[str, list[str]]:

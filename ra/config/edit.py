@@ -1,13 +1,13 @@
-"""How is one key of the user's file changed? In place: comments, order and variables stay; a crash leaves a file."""
+"""Change one key of the user's file in place: comments, order and variables stay; a crash leaves a whole file."""
 
 import os
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from ra.config import private
-from ra.config.yamlfile import Path_, unveiled, veiled
+from ra.config.yamlfile import Path_, Veiled
 from ra.core.errors import ConfigError
+from ra.system.files import write_private
 
 
 def change(path: Path, key: Path_, value: str | None) -> bool:
@@ -28,9 +28,9 @@ def changed_text(text: str, key: Path_, value: str | None, *, name: str = "ra.ya
     yaml = YAML()
     yaml.preserve_quotes = True
     yaml.width = 4096  # no line of the user's is folded
-    veil, variables = veiled(text, name=name)
+    veiled = Veiled(text, name=name)
     try:
-        data: Any = yaml.load(veil)
+        data: Any = yaml.load(veiled.text)
     except YAMLError as error:
         raise ConfigError(f"{name}: not YAML: {str(error).splitlines()[0]}. Mend it first.") from error
     data = CommentedMap() if data is None else data
@@ -53,7 +53,7 @@ def changed_text(text: str, key: Path_, value: str | None, *, name: str = "ra.ya
         place[key[-1]] = value
     out = StringIO()
     yaml.dump(data, out)
-    return unveiled(out.getvalue(), variables)
+    return veiled.unveil(out.getvalue())
 
 
 def _read(path: Path) -> str:
@@ -70,7 +70,7 @@ def _write(path: Path, text: str) -> None:
     target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o600
-        private.replace(target, text.encode(), mode=mode)
+        write_private(target, text.encode(), mode=mode)
     except OSError as error:
         raise ConfigError(
             f"{path} cannot be written: {error.strerror}. Make it writable, or change it yourself."

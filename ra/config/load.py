@@ -1,19 +1,21 @@
-"""What did the user ask for? Layers of configuration, later ones winning, each value with its origin."""
+"""Load the configuration: layers, later ones winning, each value with its origin."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ra.agent.settings import NO_AGENTS, AgentSettings, SessionSettings, check_strategy
 from ra.config import guards, paths, schema, sense, trust, yamlfile
 from ra.config.settings import Config
 from ra.config.yamlfile import Layer, Origin, Path_
-from ra.context.settings import ContextSettings
+from ra.context.settings import ContextSettings, SessionSettings
 from ra.core.errors import ConfigError, UsageError
+from ra.core.redaction import redacted
 from ra.core.settings import camel, snake
+from ra.session.settings import NO_AGENTS, AgentSettings, BudgetSettings, check_strategy
+from ra.system.environment import secrets_in
 
 DEFAULT = Origin("default", kind="default")
 
@@ -25,7 +27,8 @@ _OF_AGENT: tuple[Path_, ...] = (
     ("context", "sources", "*", "python"),
     ("tools", "custom", "*"),
 )
-_OF_SESSION: tuple[Path_, ...] = (("contextStrategy",), ("wiki", "dirs", "*"))
+_WIKI = ("wiki", "dirs", "*")  # the project's, whichever file names them
+_OF_SESSION: tuple[Path_, ...] = (("contextStrategy",), _WIKI)
 _PATHS: tuple[Path_, ...] = (
     *(("agent", *path) for path in _OF_AGENT),
     *(("session", *path) for path in _OF_SESSION),
@@ -43,8 +46,9 @@ class Resolved(msgspec.Struct, frozen=True):
     cwd: Path
     root: Path  # the git root, or the working directory
     data_dir: Path
-    items: tuple[trust.Item, ...] = ()  # what the project's files would run or reach
-    untrusted: tuple[trust.Item, ...] = ()  # those of them that are left out, because nobody agreed to them
+    items: tuple[trust.TrustItem, ...] = ()  # what the project's files would run or reach
+    untrusted: tuple[trust.TrustItem, ...] = ()  # those of them that are left out, because nobody agreed to them
+    waiting: tuple[trust.TrustItem, ...] = ()  # what other programs' files of the project name; unused until agreed to
     notes: tuple[str, ...] = ()  # what else was left out
     runs: tuple[str, ...] = ()  # files and folders of the project that ra would run or obey, whoever named them
 
@@ -63,33 +67,38 @@ def resolve(
 
     What a project's file may run or reach is left out until the user has agreed to it; `trusting` takes it all.
     """
+    redacted.know(*secrets_in(env))
     root = paths.git_root(cwd) or cwd
     user = paths.user_file(env)
-    files = [(user, "user")] if os.path.lexists(user) else []
-    files += [(path, "project") for path in paths.project_files(cwd) if path != user]
+    of_user = (user.with_name(paths.AGENTX_NAME), user)
+    files = [(path, "user") for path in of_user if os.path.lexists(path)]
+    files += [(path, "project") for path in paths.project_files(cwd) if path not in of_user]
     if config_file is not None:
         files.append((config_file, "config"))
-    layers = [yamlfile.read(path, env, kind=kind) for path, kind in files]
+    notes: list[str] = []
+    layers = [_known(yamlfile.read(path, env, kind=kind), path, notes) for path, kind in files]
     layers += [assigned(text, env) for text in assignments]
     layers.append(flagged(flags or {}))
     layers = [_checked(layer) for layer in layers]
+    redacted.know(*(secret for layer in layers for secret in secrets_in(layer.data)))
     where = paths.data_dir(env, _configured_data_dir(layers))
     guard = _Guard(root, trust.Trust(where / trust.FILE), trusting=trusting)
     data: dict[str, Any] = {}
     origins: dict[Path_, Origin] = {}
     for layer in layers:
-        layer = _anchored(guard.admit(layer, cwd), cwd)
+        layer = _anchored(guard.admit(layer, cwd), cwd, root)
         if _of_project(layer):
             layer = Layer(guards.kept(layer.data, data), layer.origins)
         merge(data, origins, layer)
     sense.tidy_tools(data, lambda path: _origin(Layer(data, origins), path))
     for name, own in data.get("agents", {}).items():
         if "context" in own:
-            both = msgspec.to_builtins(data.get("agent", {}).get("context", {}))  # a copy
-            _merge(both, own["context"])
-            _check_context(msgspec.convert(both, ContextSettings), origins, owner=f"agents.{name}")
+            merged_context = msgspec.to_builtins(data.get("agent", {}).get("context", {}))  # a copy
+            _merge(merged_context, own["context"])
+            _check_context(msgspec.convert(merged_context, ContextSettings), origins, owner=f"agents.{name}")
     if agent is not None:
         _lay_agent(data, origins, agent)
+    waiting = _add_servers(data, origins, guard, cwd, env)
     config = msgspec.convert(data, Config)
     _check_context(config.agent.context, origins)
     if config_file is not None:
@@ -103,8 +112,9 @@ def resolve(
         root,
         where,
         items=tuple(guard.items),
-        untrusted=guard.untrusted(),
-        notes=tuple(guard.notes),
+        untrusted=guard.untrusted(waiting),
+        waiting=waiting,
+        notes=(*notes, *guard.notes),
         runs=(*trust.guarded(guard.named, root), *paths.programs(env, root), *paths.obeyed_by_git(root)),
     )
 
@@ -113,17 +123,17 @@ class _Guard:
     """Lets of a project's file through what is harmless, and what the user has agreed to."""
 
     def __init__(self, root: Path, known: trust.Trust, *, trusting: bool) -> None:
-        self.items: list[trust.Item] = []
+        self.items: list[trust.TrustItem] = []
         self.notes: list[str] = []
         self.named: list[str] = []  # files that would run, of every layer: who can write them is out of the box
-        self._root = root
+        self.root = root
         self._known = known
         self._trusting = trusting
 
     def admit(self, layer: Layer, cwd: Path) -> Layer:
         if not _of_project(layer):
-            own = trust.risky(layer.data, base=_base(layer.origins.get((), DEFAULT), cwd), root=self._root)
-            self.named += (file for item in own for file in item.files)
+            own_items = trust.running(layer.data, base=_base(layer.origins.get((), DEFAULT), cwd), root=self.root)
+            self.named += (file for item in own_items for file in item.files)
             return layer
         origin = layer.origins[()]
         foreign = trust.never(layer.data)
@@ -131,16 +141,52 @@ class _Guard:
             named = ", ".join(".".join(key) for key in foreign)
             self.notes.append(f"{origin.name}: {named} is not taken from a project's file; put it into your own.")
         data = trust.without(layer.data, foreign)
-        file = self._root / origin.name
-        items = (*trust.planted(data, file), *trust.risky(data, base=file.parent, root=self._root))
-        items = trust.masked((*items, *trust.revealing(data, layer.secrets, known=items)), layer.secrets.values())
+        file = self.root / origin.name
+        planted = trust.planted(data, file)
+        risky = trust.risky(data, base=file.parent, root=self.root)
+        items = (*planted, *(item for item in risky if item.files or not planted))
+        items = (*items, *trust.revealing(data, layer.variables, known=items))
+        items = trust.masked(items, (pair for pairs in layer.variables.values() for pair in pairs))
         self.items += items
         self.named += (file for item in items for file in item.files)
-        left_out = () if self._trusting else self._known.ask_for(self._root, items)
+        left_out = () if self._trusting else self._known.ask_for(self.root, items)
         return Layer(trust.without(data, [item.key for item in left_out]), layer.origins)
 
-    def untrusted(self) -> tuple[trust.Item, ...]:
-        return () if self._trusting else self._known.ask_for(self._root, self.items)
+    def new(self, items: Sequence[trust.TrustItem]) -> tuple[trust.TrustItem, ...]:
+        """Those that the user has not agreed to."""
+        return () if self._trusting else self._known.ask_for(self.root, items)
+
+    def untrusted(self, waiting: Sequence[trust.TrustItem]) -> tuple[trust.TrustItem, ...]:
+        """Those of `ra.yaml` among them: what they ask for must not be left out without a word."""
+        return self.new([item for item in self.items if item not in waiting])
+
+
+def _add_servers(
+    data: dict[str, Any], origins: dict[Path_, Origin], guard: _Guard, cwd: Path, env: Mapping[str, str]
+) -> tuple[trust.TrustItem, ...]:
+    """Add the servers of `.mcp.json` files, if there are any, behind those of ra.yaml. Returns what must wait."""
+    folders, settings_folder = paths.project_folders(cwd), paths.user_file(env).parent
+    if not any(os.path.lexists(path) for path in paths.mcp_files(folders, settings_folder)):
+        return ()
+    from ra.config import mcp_json  # most projects have none
+
+    files = mcp_json.read(folders, guard.root, settings_folder)
+    items = [server.item for server in files.servers if server.item is not None]
+    guard.items += items
+    guard.named += (file for item in items for file in item.files)
+    guard.notes += files.notes
+    waiting = guard.new(items)
+    servers = data.setdefault("agent", {}).setdefault("mcpServers", [])
+    names = {server.get("name") for server in servers}
+    for server in files.servers:
+        if server.item in waiting or server.name in names:
+            continue
+        try:
+            servers.append(mcp_json.expanded(server, env))
+            origins.setdefault(("agent", "mcpServers"), Origin(server.file, kind="file"))
+        except ValueError as error:
+            guard.notes.append(str(error))
+    return waiting
 
 
 def _of_project(layer: Layer) -> bool:
@@ -185,6 +231,18 @@ def _nested(path: Path_, value: Any, origin: Origin) -> Layer:
     return Layer(value, {path[: n + 1]: origin for n in range(len(path))})
 
 
+def _known(layer: Layer, path: Path, notes: list[str]) -> Layer:
+    """Of an agentx.json what ra knows: the rest is another program's, and is said to be left out."""
+    foreign = [key for key in layer.data if key not in Config.__struct_fields__]
+    if not foreign or path.name != paths.AGENTX_NAME:
+        return layer
+    notes.append(f"{path}: {', '.join(foreign)} mean nothing to ra and are left out.")
+    data = {key: value for key, value in layer.data.items() if key not in foreign}
+    origins = {key: origin for key, origin in layer.origins.items() if not key or key[0] not in foreign}
+    variables = {key: names for key, names in layer.variables.items() if not key or key[0] not in foreign}
+    return Layer(data, origins, variables)
+
+
 def _checked(layer: Layer) -> Layer:
     """The layer with camelCase keys and legal values, its origins renamed along."""
 
@@ -197,8 +255,8 @@ def _checked(layer: Layer) -> Layer:
     for key in (("session",), *(("agents", name) for name in data.get("agents", {}))):
         _check_strategy(data, (*key, "contextStrategy"), place)
     sense.check(data, place)
-    secrets = {_camel(path): secret for path, secret in layer.secrets.items()}
-    return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()}, secrets)
+    variables = {_camel(path): pairs for path, pairs in layer.variables.items()}
+    return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()}, variables)
 
 
 def _origin(layer: Layer, path: Path_) -> Origin:
@@ -206,7 +264,7 @@ def _origin(layer: Layer, path: Path_) -> Origin:
     return next((layer.origins[path[:n]] for n in range(len(path), -1, -1) if path[:n] in layer.origins), DEFAULT)
 
 
-def _check_strategy(data: dict[str, Any], key: Path_, place: schema.Place) -> None:
+def _check_strategy(data: dict[str, Any], key: Path_, place: schema.FindOrigin) -> None:
     value: Any = data
     for part in key:
         value = value.get(part) if isinstance(value, dict) else None
@@ -218,34 +276,34 @@ def _check_context(context: ContextSettings, origins: Mapping[Path_, Origin], ow
     """A composition that cannot be is refused where it is written, not when it is first used."""
     if context.source_budget is None and not context.sources and not context.must_keep:
         return
-    from ra.context.compaction.guard import Guard
-    from ra.context.sources import from_settings  # with what cuts and counts, for the few who compose
-
-    def content(_: str = "") -> str:
-        return ""
+    from ra.context.compaction.must_keep import MustKeep
+    from ra.context.compose.sources import check_settings  # with what cuts and counts, for the few who compose
 
     try:
-        Guard(context.must_keep)
-        from_settings(context, read=content, run=content, load=lambda _: content, timeline=content)
+        MustKeep(context.must_keep)
+        check_settings(context)
     except ConfigError as error:
         places = {".".join(path): origin for path, origin in origins.items()}
-        said = owner + str(error).removeprefix("agent")
-        key = max((key for key in places if said.startswith(key)), key=len)
-        raise ConfigError(f"{places[key]}: {said}") from error
+        message = owner + str(error).removeprefix("agent")
+        key = max((key for key in places if message.startswith(key)), key=len)
+        raise ConfigError(f"{places[key]}: {message}") from error
 
 
-def _checked_agent(agent: Any, name: str, place: schema.Place) -> dict[str, Any]:
-    """A named agent has any key of `agent` and of `session`, and a `handler`."""
+def _checked_agent(agent: Any, name: str, place: schema.FindOrigin) -> dict[str, Any]:
+    """A named agent has any key of `agent` and of `session`, a `handler`, a `description` and a `budget`."""
     path = ("agents", name)
     if not isinstance(agent, dict):
         raise ConfigError(f"{place(path)}: agents.{name} is {schema.shown(agent)}; it must be a mapping.")
-    known = schema.fields(AgentSettings) | schema.fields(SessionSettings) | {"handler": str, "description": str}
+    agent_keys = {"handler": str, "description": str, "budget": BudgetSettings}
+    known_keys = schema.fields(AgentSettings) | schema.fields(SessionSettings) | agent_keys
     clean: dict[str, Any] = {}
     for key, value in agent.items():
-        found = next((name for name in known if key in {name, snake(name)}), None)
-        if found is None:
-            raise ConfigError(f"{place((*path, key))}: unknown key agents.{name}.{key}; {schema.hint(key, known)}.")
-        clean[found] = schema.tidy(value, known[found], place, (*path, key))
+        key_name = next((name for name in known_keys if key in {name, snake(name)}), None)
+        if key_name is None:
+            raise ConfigError(
+                f"{place((*path, key))}: unknown key agents.{name}.{key}; {schema.hint(key, known_keys)}."
+            )
+        clean[key_name] = schema.tidy(value, known_keys[key_name], place, (*path, key))
     return clean
 
 
@@ -256,7 +314,7 @@ def _lay_agent(data: dict[str, Any], origins: dict[Path_, Origin], name: str) ->
         raise UsageError(f"No agent is named {name!r}. Known agents: {', '.join(sorted(agents)) or NO_AGENTS}.")
     session_keys = schema.fields(SessionSettings)
     for key, value in agents[name].items():
-        if key in {"handler", "description"}:
+        if key in {"handler", "description", "budget"}:
             continue
         path = ("session" if key in session_keys else "agent", key)
         if origins.get(path, DEFAULT).kind != "flag":
@@ -266,7 +324,7 @@ def _lay_agent(data: dict[str, Any], origins: dict[Path_, Origin], name: str) ->
             merge(data, origins, _nested(path, value, origin))
 
 
-def _anchored(layer: Layer, cwd: Path) -> Layer:
+def _anchored(layer: Layer, cwd: Path, root: Path) -> Layer:
     """The layer with absolute paths, so that nobody below needs to know which file said what."""
 
     def walk(value: Any, path: Path_) -> Any:
@@ -275,7 +333,8 @@ def _anchored(layer: Layer, cwd: Path) -> Layer:
         if isinstance(value, list):
             return [walk(item, (*path, str(index))) for index, item in enumerate(value)]
         if isinstance(value, str) and _is_path(path, value):
-            return str(_base(_origin(layer, path), cwd) / Path(value).expanduser())
+            base = root if path[-3:-1] == _WIKI[:2] else _base(_origin(layer, path), cwd)
+            return str(base / Path(value).expanduser())
         return value
 
     return Layer(walk(layer.data, ()), layer.origins)

@@ -1,4 +1,4 @@
-"""Where are things on this machine? The project, the user's configuration, the data directory."""
+"""Find the project's root, the user's configuration and the data directory."""
 
 import os
 import sys
@@ -6,34 +6,56 @@ from collections.abc import Mapping
 from pathlib import Path
 
 FILE_NAME = "ra.yaml"
+AGENTX_NAME = "agentx.json"  # the same keys as JSON, below ra.yaml
 
 
 def git_root(cwd: Path) -> Path | None:
     """The nearest folder upwards that holds `.git` (a folder, or a file in a worktree).
 
-    Not one that a stranger put there: with a `/tmp/.git` everything in /tmp would be the project.
+    Not one that a stranger put there, be it a link: with a `/tmp/.git` everything in /tmp would be the project.
     """
     ours = {os.geteuid(), 0, _owner(cwd)}
-    return next((folder for folder in (cwd, *cwd.parents) if _owner(folder / ".git") in ours - {None}), None)
+    return next((folder for folder in (cwd, *cwd.parents) if _is_ours(folder / ".git", ours)), None)
 
 
-def _owner(path: Path) -> int | None:
+def _is_ours(path: Path, ours: set[int | None]) -> bool:
+    """Both what stands there and what it leads to, if it is a link."""
+    return {_owner(path, follow=False), _owner(path)} <= ours - {None}
+
+
+def _owner(path: Path, *, follow: bool = True) -> int | None:
     try:
-        return path.stat().st_uid
+        return path.stat(follow_symlinks=follow).st_uid
     except OSError:
         return None
 
 
 def project_files(cwd: Path) -> list[Path]:
-    """Every ra.yaml from the git root down to the working directory: the nearest comes last and wins.
+    """Every agentx.json, then every ra.yaml, from the git root down to the working directory: the last one wins.
 
     Also one that is no plain file: reading it says so, where passing it over would say nothing. A socket stands for no
     file: the box holds the name with it while a command runs, and a ra that was killed leaves it behind.
     """
+    files = [folder / name for name in (AGENTX_NAME, FILE_NAME) for folder in project_folders(cwd)]
+    return [file for file in files if os.path.lexists(file) and not file.is_socket()]
+
+
+def project_folders(cwd: Path) -> list[Path]:
+    """The folders from the git root down to the working directory; without git, the working directory."""
     root = git_root(cwd)
     folders = [cwd] if root is None else [cwd, *cwd.parents][: len(cwd.parts) - len(root.parts) + 1]
-    files = [folder / FILE_NAME for folder in reversed(folders)]
-    return [file for file in files if os.path.lexists(file) and not file.is_socket()]
+    return folders[::-1]
+
+
+def mcp_files(folders: list[Path], settings_folder: Path) -> list[Path]:
+    """Where other programs' lists of MCP servers would be."""
+    user_files = [settings_folder / name for name in (".mcp.json", "mcp.json")]
+    return [*(folder / ".mcp.json" for folder in folders), *user_files]
+
+
+def home(env: Mapping[str, str]) -> Path | None:
+    """The user's home directory, if there is one."""
+    return Path(env["HOME"]) if env.get("HOME") and Path(env["HOME"]).is_absolute() else None
 
 
 def user_file(env: Mapping[str, str]) -> Path:
@@ -66,14 +88,14 @@ def obeyed_by_git(root: Path) -> list[str]:
     import re  # for the few who have either
 
     folder = os.path.realpath(root)
-    found = []
+    paths = []
     for key, value in re.findall(r"(?im)^\s*(hookspath|path)\s*=\s*\"?([^\"\n]+?)\"?\s*$", text):
         start = folder if key.casefold() == "hookspath" else os.path.join(folder, ".git")  # noqa: PTH118 - as git does
         full = os.path.realpath(os.path.join(start, os.path.expanduser(value.strip())))  # noqa: PTH111, PTH118 - as git
         full = os.path.dirname(full) if os.path.basename(full) == "_" else full  # noqa: PTH119, PTH120 - husky's
         if full.startswith(folder + os.sep) and not full.startswith(os.path.join(folder, ".git", "")):  # noqa: PTH118 - its slash
-            found.append(full)
-    return found
+            paths.append(full)
+    return paths
 
 
 def _user_dir(env: Mapping[str, str], *, variable: str, unix: str, kind: str) -> Path:

@@ -1,4 +1,4 @@
-"""What else runs when a trusted file runs? The files of the project that it imports, requires, sources or starts.
+"""Find what else runs when a trusted file runs: files of the project that it imports, requires, sources or starts.
 
 Read from the text, not by running it: what Python finds beside a script (also what would take a module's place), what
 `require`, `import` and `include` name in other languages, what a shell script sources or starts. Not followed are
@@ -6,12 +6,14 @@ installed packages, and names that a program makes up while it runs.
 """
 
 # Strings: any text of a file may stand here, and a Path would tidy it first.
-# ruff: noqa: PTH112, PTH113, PTH118, PTH120, PTH122, PTH123, PTH208
+# ruff: noqa: PTH112, PTH113, PTH118, PTH120, PTH122, PTH208
 
 import os
 import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
+
+from ra.system.files import open_resolved
 
 MAX_FILES = 1000
 MAX_BYTES = 1_000_000
@@ -46,14 +48,14 @@ _LEADERS = _words(
 
 def reach(files: Iterable[str], root: str) -> tuple[str, ...]:
     """These files and all that they load of the project, in the order in which they are found; at most MAX_FILES."""
-    found = dict.fromkeys(files)
-    waiting = list(found)
+    reached = dict.fromkeys(files)
+    waiting = list(reached)
     while waiting:
-        for other in _loaded_by(waiting.pop(0), root):
-            if len(found) < MAX_FILES and other not in found and inside(other, root):
-                found[other] = None
-                waiting.append(other)
-    return tuple(found)
+        for target in _loaded_by(waiting.pop(0), root):
+            if len(reached) < MAX_FILES and target not in reached and inside(target, root):
+                reached[target] = None
+                waiting.append(target)
+    return tuple(reached)
 
 
 def module(folder: str, name: str) -> tuple[str, ...]:
@@ -85,9 +87,9 @@ def closed(files: Iterable[str], root: str) -> tuple[str, ...]:
 
     Python and others look beside a script first, so a new `json.py` there would be loaded in place of the real one.
     """
-    known = {os.path.realpath(file) for file in files}
-    folders = dict.fromkeys(os.path.dirname(file) for file in known if inside(os.path.dirname(file), root))
-    return tuple(folder for folder in folders if known.issuperset(_code_in(folder)))
+    real_paths = {os.path.realpath(file) for file in files}
+    folders = dict.fromkeys(os.path.dirname(file) for file in real_paths if inside(os.path.dirname(file), root))
+    return tuple(folder for folder in folders if real_paths.issuperset(_code_in(folder)))
 
 
 def inside(path: str, root: str) -> bool:
@@ -189,10 +191,8 @@ def _kind(file: str, text: str) -> str:
 def _text(file: str) -> str:
     """What is no plain file says nothing."""
     try:
-        if not os.path.isfile(file):
-            return ""
-        with open(file, "rb") as opened:
-            data = opened.read(MAX_BYTES)
+        with open_resolved(file) as opened:
+            content = opened.read(MAX_BYTES)
     except (OSError, ValueError):
         return ""
-    return "" if b"\0" in data[:1024] else data.decode("utf-8", "replace")
+    return "" if b"\0" in content[:1024] else content.decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What does each key mean? One table, from which ra.yaml.example and docs/configuration.md are made."""
+"""Explain every key in one table, from which ra.yaml.example and docs/configuration.md are made."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -44,7 +44,10 @@ EXPLAINED: dict[str, str] = {
     "agent.context.mustKeep": "regular expressions; matching text is put back if a compaction lost it",
     "agent.middleware": "hooks: Python files, scripts, or {shell: command}; see docs/middleware.md",
     "agent.permissions": "what the model may do without asking",
-    "agent.permissions.rules": "[{allow|ask|deny: Tool(pattern)}]; deny is stronger than ask, ask than allow",
+    "agent.permissions.edits": "changes to files: ask | auto | off; null: ask on a terminal, off elsewhere",
+    "agent.permissions.sandbox": "your own file only",
+    "agent.permissions.sandbox.readable": "more folders of your home that sandboxed commands may read, such as ~/sdk",
+    "agent.permissions.rules": "[{allow|ask|deny: Tool(pattern), outside}]; deny is stronger than ask, ask than allow",
     "agent.tools": "per tool {enabled, rootDir}; custom: [paths]",
     "agent.mcpServers": "[{name, command, args, env} or {name, url, headers}]",
     "session": "how a session is cut into segments and put together",
@@ -68,7 +71,7 @@ EXPLAINED: dict[str, str] = {
     "session.planner.maxOutput": "tokens",
     "session.wiki": "folders of Markdown that can be queried",
     "session.wiki.dirs": "relative to the project",
-    "agents": "named agents: {ID: {systemPrompt, contextStrategy, handler, any key of agent and session}}",
+    "agents": "named agents: {ID: {systemPrompt, contextStrategy, handler, budget, any key of agent and session}}",
     "app": "this installation; never taken from a project's file",
     "app.dataDir": "null: $RA_HOME, else the platform's data directory",
     "app.http": "the HTTP API of ra serve",
@@ -77,6 +80,7 @@ EXPLAINED: dict[str, str] = {
     "app.logLevel": "debug, info, warning, error",
     "app.prices": "dollars per million tokens: {MODEL: {input: 3, output: 15, cacheRead: 0.3, cacheWrite: 3.75}}",
     "app.providers": "{anthropic: {baseUrl: https://…, apiKey: ${KEY}}}",
+    "app.store": "null: a SQLite file in dataDir; postgresql://user@host/database for many processes and machines",
 }
 
 HEAD = """\
@@ -108,7 +112,7 @@ EXAMPLES = """\
 #   mcpServers:
 #     - {name: files, command: mcp-server-filesystem, args: [.]}
 # agents:
-#   devops-agent: {systemPrompt: You look after servers., contextStrategy: planner}
+#   devops-agent: {systemPrompt: You look after servers., contextStrategy: planner, budget: {dollars: 20, per: day}}
 # app:
 #   providers: {openai-chat: {baseUrl: "http://127.0.0.1:11434/v1"}}
 """

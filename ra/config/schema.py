@@ -1,4 +1,4 @@
-"""Is this data a legal value of that type? If not, say the key, the value, the place and what would be right."""
+"""Check a value against its type; a fault names the key, the value, the place and what would be right."""
 
 import difflib
 import math
@@ -13,7 +13,7 @@ from ra.config.yamlfile import Origin, Path_
 from ra.core.errors import ConfigError
 from ra.core.settings import Settings, snake
 
-Place = Callable[[Path_], Origin]
+FindOrigin = Callable[[Path_], Origin]
 
 
 def fields(kind: type[Settings]) -> dict[str, Any]:
@@ -21,7 +21,7 @@ def fields(kind: type[Settings]) -> dict[str, Any]:
     return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
-def tidy(data: Any, kind: Any, place: Place, path: Path_ = ()) -> Any:
+def tidy(data: Any, kind: Any, place: FindOrigin, path: Path_ = ()) -> Any:
     """`data` with its keys in camelCase and its values checked against `kind`. Raises ConfigError."""
     struct = _settings_in(kind)
     if isinstance(data, dict) and struct is not None:
@@ -41,19 +41,21 @@ def tidy(data: Any, kind: Any, place: Place, path: Path_ = ()) -> Any:
     return data
 
 
-def _tidy_struct(data: dict[str, Any], kind: type[Settings], place: Place, path: Path_) -> dict[str, Any]:
-    known = fields(kind)
-    by_snake = {snake(name): name for name in known}
+def _tidy_struct(data: dict[str, Any], kind: type[Settings], place: FindOrigin, path: Path_) -> dict[str, Any]:
+    known_fields = fields(kind)
+    by_snake = {snake(name): name for name in known_fields}
     clean: dict[str, Any] = {}
     for key, value in data.items():
-        name = key if key in known else by_snake.get(key, "")
+        name = key if key in known_fields else by_snake.get(key, "")
         if not name:
-            raise ConfigError(f"{place((*path, key))}: unknown key {'.'.join((*path, key))}; {hint(key, known)}.")
+            raise ConfigError(
+                f"{place((*path, key))}: unknown key {'.'.join((*path, key))}; {hint(key, known_fields)}."
+            )
         if name in clean:
             raise ConfigError(
                 f"{place((*path, key))}: {'.'.join((*path, name))} is set twice, as {snake(name)} and {name}; keep one."
             )
-        clean[name] = tidy(value, known[name], place, (*path, key))
+        clean[name] = tidy(value, known_fields[name], place, (*path, key))
     required = [f.encode_name for f in msgspec.structs.fields(kind) if f.required and f.encode_name not in clean]
     if required:
         raise ConfigError(f"{place(path)}: {'.'.join(path)} needs {' and '.join(required)}.")
@@ -61,11 +63,11 @@ def _tidy_struct(data: dict[str, Any], kind: type[Settings], place: Place, path:
 
 
 def hint(key: str, known: dict[str, Any]) -> str:
-    near = difflib.get_close_matches(key, known, n=1, cutoff=0.6) or difflib.get_close_matches(
+    close = difflib.get_close_matches(key, known, n=1, cutoff=0.6) or difflib.get_close_matches(
         key.lower(), [name.lower() for name in known], n=1, cutoff=0.6
     )
-    if near:
-        name = next(name for name in known if name.lower() == near[0].lower())
+    if close:
+        name = next(name for name in known if name.lower() == close[0].lower())
         return f"did you mean {name}?  Known here: {', '.join(sorted(known))}"
     return f"known here: {', '.join(sorted(known))}"
 

@@ -1,13 +1,14 @@
-"""What is the whole configuration? The sum of each package's Settings."""
+"""The whole configuration: the sum of each package's Settings."""
 
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from ra.agent.settings import AgentSettings, NamedAgent, SessionSettings
+from ra.context.settings import SessionSettings
 from ra.core.settings import Settings
 from ra.costs.settings import PriceSettings
 from ra.providers.settings import ProviderSettings
+from ra.session.settings import AgentSettings, NamedAgent
 
 
 class HttpSettings(Settings, frozen=True, kw_only=True):
@@ -21,6 +22,7 @@ class AppSettings(Settings, frozen=True, kw_only=True):
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     prices: dict[str, PriceSettings] = {}
     providers: dict[str, ProviderSettings] = {}
+    store: str | None = None
 
 
 class Config(Settings, frozen=True, kw_only=True):

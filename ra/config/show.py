@@ -1,4 +1,4 @@
-"""What is in force, and who said so? The resolved configuration as YAML, each value with its origin."""
+"""Show the resolved configuration as YAML, each value with its origin."""
 
 import re
 from typing import Any
@@ -10,6 +10,7 @@ from ra.config.yamlfile import Path_
 
 _SECRET = re.compile(r"key|token|secret|password|authorization|credential", re.IGNORECASE)
 REDACTED = "[redacted]"
+_PASSWORD = re.compile(r"(://[^/@\s:]*:)[^/@\s]+@")  # of an address
 COLUMN = 56
 
 
@@ -42,7 +43,7 @@ def redacted(key: str, value: Any, path: Path_) -> Any:
         return {name: redacted(name, item, (*path, name)) for name, item in value.items()}
     if isinstance(value, list | tuple):
         return [redacted("", item, path) for item in value]
-    return value
+    return _PASSWORD.sub(rf"\1{REDACTED}@", value) if isinstance(value, str) else value
 
 
 def scalar(value: Any) -> str:

@@ -1,4 +1,4 @@
-"""What may a project's file run or reach, and did the user agree? By content: one changed byte asks again.
+"""Decide what a project's file may run or reach: the user agrees by content, and one changed byte asks again.
 
 `risky` says what needs the user's word, `never` what is not taken from a project at all, `without` is the rest.
 `Trust` remembers the word, by hashes of the configuration's part, of every file that it names, and of what those load.
@@ -7,7 +7,6 @@
 import hashlib
 import os
 import re
-import stat
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,11 @@ import msgspec
 
 from ra.config import private
 from ra.context.settings import STRATEGIES
+from ra.core.redaction import MIN_SECRET, redacted
 from ra.core.settings import camel
 from ra.core.value import Value
+from ra.system.environment import holds_secret
+from ra.system.files import NotRegular, open_resolved
 
 Key = tuple[str, ...]
 
@@ -39,8 +41,11 @@ NEVER = frozenset(
     }
 )
 
+BUILD_FILES = ("Makefile", "makefile", "GNUmakefile", "package.json", "justfile", "Justfile")
+"""What make, npm and the like run without being told its name; see `reach.BUILDS`."""
 
-class Item(Value, frozen=True):
+
+class TrustItem(Value, frozen=True):
     """One thing that needs the user's word: its place in the file, what it would do, and the files that would run."""
 
     kind: str
@@ -54,8 +59,20 @@ class Item(Value, frozen=True):
         return f"{'.'.join(self.key)}: {self.kind} {self.what}".encode("utf-8", "backslashreplace").decode()
 
 
-def risky(data: Mapping[str, Any], *, base: Path, root: Path) -> tuple[Item, ...]:
-    """What a project file would run or reach. `base` is the file's folder; keys in camelCase or snake_case."""
+def risky(data: Mapping[str, Any], *, base: Path, root: Path) -> tuple[TrustItem, ...]:
+    """What of a project's file waits for the user's word. `base` is its folder; keys in camelCase or snake_case."""
+    from ra.config import free  # for who has a project's file
+
+    items = list(running(data, base=base, root=root))
+    named = {item.key for item in items}
+    for at, value, what in free.waiting(data, base):
+        if not any(at[:length] in named for length in range(1, len(at) + 1)):
+            items.append(TrustItem(what, at, str(value), _json(value)))
+    return tuple(items)
+
+
+def running(data: Mapping[str, Any], *, base: Path, root: Path) -> tuple[TrustItem, ...]:
+    """What a file would run or reach, whosever it is."""
     finder = _Finder(base, root)
     agent, session = _part(data, "agent"), _part(data, "session")
     items = [*finder.agent(("agent",), agent), *finder.session(("session",), session)]
@@ -68,7 +85,21 @@ def risky(data: Mapping[str, Any], *, base: Path, root: Path) -> tuple[Item, ...
     return tuple(items)
 
 
-def planted(data: Mapping[str, Any], file: Path) -> tuple[Item, ...]:
+def server(key: Key, settings: Mapping[str, Any], base: Path, root: Path) -> TrustItem:
+    """What starting one MCP server would run, or reach.
+
+    Most are programs of elsewhere: then the files of the project are not looked through, which would cost every start.
+    """
+    words = [str(settings.get("command") or ""), *map(str, settings.get("args") or ())]
+    names = [*re.split(r"[\s\"'`;&|()<>=:,]+", " ".join(words)), *words, *BUILD_FILES]
+    names_none = not any(os.path.isfile(_joined(folder, name)) for name in names for folder in {base, root})  # noqa: PTH113 - any text
+    if names_none and "-m" not in words and not any(" -m" in word for word in words):
+        what = " ".join(words).strip() or str(settings.get("url") or "")
+        return TrustItem("MCP server", key, f"{settings.get('name')}: {what}", _json(settings))
+    return _Finder(base, root).server(key, settings)
+
+
+def planted(data: Mapping[str, Any], file: Path) -> tuple[TrustItem, ...]:
     """All of a file that another user has put there; root is believed."""
     try:
         owner = os.stat(file).st_uid  # noqa: PTH116 - a name that cannot be one is no owner's
@@ -76,18 +107,29 @@ def planted(data: Mapping[str, Any], file: Path) -> tuple[Item, ...]:
         return ()
     if owner in (os.geteuid(), 0):
         return ()
-    return tuple(Item(f"set by another user (uid {owner})", (name,), "", _json(part)) for name, part in data.items())
+    return tuple(
+        TrustItem(f"set by another user (uid {owner})", (name,), "", _json(part)) for name, part in data.items()
+    )
 
 
 def revealing(
-    data: Mapping[str, Any], secrets: Mapping[Key, tuple[str, str]], *, known: Sequence[Item]
-) -> tuple[Item, ...]:
-    """Where the file would put a key of the environment, except inside what is asked about anyway."""
-    asked = {item.key for item in known}
+    data: Mapping[str, Any], variables: Mapping[Key, Sequence[tuple[str, str]]], *, known: Sequence[TrustItem]
+) -> tuple[TrustItem, ...]:
+    """Where the file would put a part of the environment, except inside what is asked about anyway."""
+    from ra.config.free import with_owner  # as above
+
+    asked_keys = {item.key for item in known}
     return tuple(
-        Item("secret of your environment", key, f"${{{name}}}", name)
-        for key, (name, _) in secrets.items()
-        if not any(key[:length] in asked for length in range(1, len(key) + 1)) and key[0] in data and key[0] != "app"
+        TrustItem(
+            "of your environment",
+            with_owner(key),
+            " ".join(f"${{{name}}}" for name, _ in pairs),
+            _json([n for n, _ in pairs]),
+        )
+        for key, pairs in variables.items()
+        if not any(key[:length] in asked_keys for length in range(1, len(key) + 1))
+        and key[0] in data
+        and key[0] != "app"
     )
 
 
@@ -102,12 +144,16 @@ def guarded(files: Sequence[str], root: Path) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*(name for name in names if inside(name, top)), *closed(files, top))))
 
 
-def masked(items: Iterable[Item], secrets: Iterable[tuple[str, str]]) -> tuple[Item, ...]:
+def masked(items: Iterable[TrustItem], secrets: Iterable[tuple[str, str]]) -> tuple[TrustItem, ...]:
     """The items as they may be shown and kept: with the names of secrets, not their values."""
-    shown = tuple(items)
-    for name, value in secrets:
-        shown = tuple(msgspec.structs.replace(item, what=item.what.replace(value, f"${{{name}}}")) for item in shown)
-    return shown
+    masked_items = tuple(items)
+    for name, value in sorted(set(secrets), key=lambda pair: -len(pair[1])):
+        if not holds_secret(name, value) and len(value) < MIN_SECRET:
+            continue
+        masked_items = tuple(
+            msgspec.structs.replace(item, what=item.what.replace(value, f"${{{name}}}")) for item in masked_items
+        )
+    return tuple(msgspec.structs.replace(item, what=redacted(item.what)) for item in masked_items)
 
 
 def never(data: Mapping[str, Any]) -> tuple[Key, ...]:
@@ -127,16 +173,18 @@ def never(data: Mapping[str, Any]) -> tuple[Key, ...]:
 
 def without(data: Mapping[str, Any], keys: Iterable[Key]) -> dict[str, Any]:
     """The configuration without these parts; lists close up behind them, and a budget goes with its last source."""
-    gone = set(keys)
+    removed_keys = set(keys)
 
     def keep(value: Any, key: Key) -> Any:
         if isinstance(value, Mapping):
-            left = {name: keep(v, (*key, str(name))) for name, v in value.items() if (*key, str(name)) not in gone}
+            left = {
+                name: keep(v, (*key, str(name))) for name, v in value.items() if (*key, str(name)) not in removed_keys
+            }
             if value.get("sources") and not left.get("sources"):
                 left.pop("sourceBudget", None)
             return left
         if isinstance(value, list | tuple):
-            return [keep(v, (*key, str(i))) for i, v in enumerate(value) if (*key, str(i)) not in gone]
+            return [keep(v, (*key, str(i))) for i, v in enumerate(value) if (*key, str(i)) not in removed_keys]
         return value
 
     rest: dict[str, Any] = keep(data, ())
@@ -148,7 +196,7 @@ class _Finder:
         self.base = base
         self.root = Path(os.path.realpath(root))
 
-    def agent(self, key: Key, data: Mapping[str, Any]) -> Iterator[Item]:
+    def agent(self, key: Key, data: Mapping[str, Any]) -> Iterator[TrustItem]:
         for hook, hooks in _part(data, "middleware").items():
             for place, hook_item in _each(hooks, (*key, "middleware", str(hook))):
                 yield self.hook(place, hook_item)
@@ -160,52 +208,52 @@ class _Finder:
             yield from self.source((*at, "sources", str(name)), source)
         for place, rule in _each(_part(data, "permissions").get("rules"), (*key, "permissions", "rules")):
             if _of(rule, "allow") is not None or not isinstance(rule, Mapping):
-                yield Item("allow rule", place, str(_of(rule, "allow") or rule), _json(rule))
+                yield TrustItem("allow rule", place, str(_of(rule, "allow") or rule), _json(rule))
         tools = _part(data, "tools")
         for place, path in _each(tools.get("custom"), (*key, "tools", "custom")):
             yield self.code("custom tool", place, path)
         for name, tool in tools.items():
             at, folder = (*key, "tools", str(name)), _of(tool, "rootDir") or _of(tool, "root_dir")
             if name != "custom" and folder and self.outside(folder):
-                yield Item("tool that may leave the project", at, str(folder), _json(tool))
+                yield TrustItem("tool that may leave the project", at, str(folder), _json(tool))
             elif variables := _of(tool, "env"):
-                yield Item("variables for commands", at, str(variables), _json(tool))
+                yield TrustItem("variables for commands", at, str(variables), _json(tool))
         servers = "mcpServers" if "mcpServers" in data else "mcp_servers"
         for place, server in _each(data.get(servers), (*key, servers)):
             yield self.server(place, server)
 
-    def session(self, key: Key, data: Mapping[str, Any]) -> Iterator[Item]:
+    def session(self, key: Key, data: Mapping[str, Any]) -> Iterator[TrustItem]:
         for name in ("contextStrategy", "context_strategy"):
             strategy = data.get(name)
             if strategy is not None and strategy not in STRATEGIES:
                 yield self.code("strategy", (*key, name), strategy)
         for place, folder in _each(_part(data, "wiki").get("dirs"), (*key, "wiki", "dirs")):
-            if self.outside(folder):
-                yield Item("wiki outside the project", place, str(folder), _json(folder))
+            if self.outside(folder, of_project=True):
+                yield TrustItem("wiki outside the project", place, str(folder), _json(folder))
 
-    def hook(self, key: Key, hook: Any) -> Item:
+    def hook(self, key: Key, hook: Any) -> TrustItem:
         command = _of(hook, "shell")
         if command is not None:
-            return Item("command", key, str(command), _json(hook), self.shell(str(command)))
+            return TrustItem("command", key, str(command), _json(hook), self.shell(str(command)))
         return self.code("middleware", key, hook)
 
-    def source(self, key: Key, source: Any) -> Iterator[Item]:
+    def source(self, key: Key, source: Any) -> Iterator[TrustItem]:
         if command := _of(source, "command"):
-            yield Item("command", key, str(command), _json(source), self.shell(str(command)))
+            yield TrustItem("command", key, str(command), _json(source), self.shell(str(command)))
         elif code := _of(source, "python"):
             yield self.code("source", key, code, source)
         elif (file := _of(source, "file")) and self.outside(file):
-            yield Item("file outside the project", key, str(file), _json(source))
+            yield TrustItem("file outside the project", key, str(file), _json(source))
 
-    def server(self, key: Key, server: Any) -> Item:
+    def server(self, key: Key, server: Any) -> TrustItem:
         command = " ".join([str(_of(server, "command") or ""), *map(str, _of(server, "args") or ())]).strip()
         what = command or str(_of(server, "url") or "")
-        return Item("MCP server", key, f"{_of(server, 'name')}: {what}", _json(server), self.started(command))
+        return TrustItem("MCP server", key, f"{_of(server, 'name')}: {what}", _json(server), self.started(command))
 
-    def code(self, kind: str, key: Key, ref: Any, value: Any = None) -> Item:
+    def code(self, kind: str, key: Key, ref: Any, value: Any = None) -> TrustItem:
         path = str(ref).rpartition(".py:")[0] + ".py" if ".py:" in str(ref) else str(ref)
         full = os.path.join(self.base, os.path.expanduser(path))  # noqa: PTH111, PTH118 - any text may stand here
-        return Item(kind, key, str(ref), _json(ref if value is None else value), self.with_loaded((full,)))
+        return TrustItem(kind, key, str(ref), _json(ref if value is None else value), self.with_loaded((full,)))
 
     def started(self, command: str, without: Container[str] = ()) -> tuple[str, ...]:
         """The files of the project that a command names, also inside a string for another shell, and what they load."""
@@ -222,10 +270,10 @@ class _Finder:
         words += [name for word in words for name in BUILDS.get(word.rpartition("/")[2], ())]
         places = [(folder, word) for word in dict.fromkeys(words) for folder in (self.base, self.root)]
         paths = [path for place in places for path in (_joined(*place), _real(*place))]
-        found = [path for path in paths if os.path.isfile(path) and inside(path, str(self.root))]  # noqa: PTH113 - as below
+        files = [path for path in paths if os.path.isfile(path) and inside(path, str(self.root))]  # noqa: PTH113 - as below
         for name in re.findall(r"\s-m[\s=]*([\w.]+)", command):
-            found += module(str(self.root), name)
-        return self.with_loaded(found)
+            files += module(str(self.root), name)
+        return self.with_loaded(files)
 
     def shell(self, command: str) -> tuple[str, ...]:
         """The same of a command that a shell reads: there, `>` is no word."""
@@ -238,8 +286,9 @@ class _Finder:
 
         return reach(files, str(self.root))
 
-    def outside(self, path: Any) -> bool:
-        full = _real(self.base, os.path.expanduser(str(path)))  # noqa: PTH111 - any text may stand here
+    def outside(self, path: Any, *, of_project: bool = False) -> bool:
+        """`of_project`: the path is relative to the project, not to the file that names it."""
+        full = _real(self.root if of_project else self.base, os.path.expanduser(str(path)))  # noqa: PTH111 - any text may stand here
         return not Path(full).is_relative_to(self.root)
 
 
@@ -249,12 +298,12 @@ class Trust:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def ask_for(self, project: Path, items: Sequence[Item]) -> tuple[Item, ...]:
+    def ask_for(self, project: Path, items: Sequence[TrustItem]) -> tuple[TrustItem, ...]:
         """What the user has not agreed to yet, or what has changed since. Raises UserError for an unusable file."""
-        known = self._read().get(private.name_of(project), {})
-        return tuple(item for item in items if fingerprint(item) not in known)
+        agreed = self._read().get(private.name_of(project), {})
+        return tuple(item for item in items if fingerprint(item) not in agreed)
 
-    def record(self, project: Path, items: Sequence[Item]) -> None:
+    def record(self, project: Path, items: Sequence[TrustItem]) -> None:
         """The user agrees to these, as they are now. What was agreed to before still is: it may be another file's."""
         projects = self._read()
         projects.setdefault(private.name_of(project), {}).update({fingerprint(item): item.line for item in items})
@@ -263,10 +312,10 @@ class Trust:
     def revoke(self, project: Path) -> bool:
         """Forget a project; False when it was not known."""
         projects = self._read()
-        known = projects.pop(private.name_of(project), None) is not None
-        if known:
+        was_trusted = projects.pop(private.name_of(project), None) is not None
+        if was_trusted:
             private.write(self.path, projects)
-        return known
+        return was_trusted
 
     def list(self) -> dict[str, tuple[str, ...]]:
         """Every project with what is trusted in it."""
@@ -276,7 +325,7 @@ class Trust:
         return private.read(self.path, dict[str, dict[str, str]], again="run `ra trust` again") or {}
 
 
-def fingerprint(item: Item) -> str:
+def fingerprint(item: TrustItem) -> str:
     """A hash over what the item says and every byte of every file that would run."""
     digest = hashlib.sha256(_json([item.kind, item.key, item.value]).encode())
     for file in item.files:
@@ -286,13 +335,12 @@ def fingerprint(item: Item) -> str:
 
 def _file_hash(path: str) -> str:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        file = open_resolved(path)
+    except NotRegular:
+        return "no file"
     except (OSError, ValueError):
         return "missing"  # when it appears, that is a change
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        return "no file"
-    with os.fdopen(descriptor, "rb") as file:
+    with file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 

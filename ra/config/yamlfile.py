@@ -1,13 +1,12 @@
-"""How is a YAML file read without trusting it? Safely, with limits, and remembering the line of every value."""
+"""Reads a YAML file without trusting it: safely, with limits, and remembering the line of every value."""
 
-import errno
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from ra.core.errors import ConfigError
-from ra.tools.environment import holds_secret
+from ra.system.files import open_resolved
 
 MAX_BYTES = 256 * 1024
 MAX_DEPTH = 64
@@ -16,8 +15,8 @@ MAX_VALUES = 20_000  # aliases are expanded by counting: a 306-byte file must no
 MAX_VARIABLES = 1000
 _FORMS = "write ${VAR}, ${VAR:-default} or ${VAR-default}"
 
-_FIRST_PRIVATE = 0xE000
-_PRIVATE = re.compile(f"[{chr(_FIRST_PRIVATE)}-{chr(_FIRST_PRIVATE + MAX_VARIABLES)}]")
+_PRIVATE_BLOCKS = (0xE000, *range(0xF0000, 0xFF000, 0x1000), *range(0x100000, 0x10F000, 0x1000))
+"""Where blocks of characters begin that mean nothing to YAML. Files may hold some of them, such as icons of fonts."""
 _OTHER_FORM = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[?+=][^}]*\}?")  # of a shell, and not ours
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)([^}]*))?\}")
 
@@ -40,14 +39,12 @@ class Layer(NamedTuple):
 
     data: dict[str, Any]
     origins: dict[Path_, Origin]
-    secrets: Mapping[Path_, tuple[str, str]] = {}  # where a key of the environment stands: its name and its value
+    variables: Mapping[Path_, Sequence[tuple[str, str]]] = {}  # what of the environment stands where: names and values
 
 
 def read(path: Path, env: Mapping[str, str], *, kind: str = "user") -> Layer:
     try:
-        if path.exists() and not path.is_file():  # a FIFO would never end
-            raise OSError(errno.EINVAL, "it is no plain file")
-        with path.open("rb") as file:
+        with open_resolved(path) as file:
             raw = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}.") from error
@@ -64,7 +61,8 @@ def read(path: Path, env: Mapping[str, str], *, kind: str = "user") -> Layer:
 def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -> Layer:
     import yaml  # 20 ms that a run without configuration files does not pay
 
-    text, variables = veiled(text, name=name)
+    veiled = Veiled(text, name=name)
+    text = veiled.text
     try:
         loader = yaml.SafeLoader(text)
     except yaml.YAMLError as error:
@@ -74,7 +72,7 @@ def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -
         node = loader.get_single_node()
         if node is None:
             return Layer({}, {})
-        reader = _Reader(loader, name, env, kind, variables)
+        reader = _Reader(loader, name, env, kind, veiled)
         data = reader.value(node, ())
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -86,23 +84,37 @@ def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -
         loader.dispose()
     if not isinstance(data, dict):
         raise ConfigError(f"{name}:1: a configuration file is a mapping such as `agent: {{model: …}}`.")
-    return Layer(data, reader.origins, reader.secrets)
+    return Layer(data, reader.origins, reader.variables)
 
 
-def veiled(text: str, *, name: str) -> tuple[str, list[str]]:
-    """The text with one private character for each variable, and the variables in their order.
+class Veiled:
+    """A text with one private character, which it does not hold itself, for each of its variables.
 
-    Inside {braces} YAML cannot read ${VAR}. `unveiled` puts them back.
+    Inside {braces} YAML cannot read ${VAR}. `unveil` puts them back. Raises ConfigError.
     """
-    variables = [match.group() for match in VARIABLE.finditer(text)]
-    if len(variables) > MAX_VARIABLES:
-        raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables; use fewer.")
-    numbers = iter(range(len(variables)))
-    return VARIABLE.sub(lambda _: chr(_FIRST_PRIVATE + next(numbers)), text), variables
 
+    def __init__(self, text: str, *, name: str) -> None:
+        self.variables = [match.group() for match in VARIABLE.finditer(text)]
+        if len(self.variables) > MAX_VARIABLES:
+            raise ConfigError(f"{name}: more than {MAX_VARIABLES} variables; use fewer.")
+        codes = {ord(character) for character in set(text)}
+        free = (first for first in _PRIVATE_BLOCKS if codes.isdisjoint(range(first, first + MAX_VARIABLES)))
+        self._first = next(free, 0)
+        if not self._first:
+            raise ConfigError(f"{name}: too many characters for private use; take some out.")
+        numbers = iter(range(len(self.variables)))
+        self.text = VARIABLE.sub(lambda _: chr(self._first + next(numbers)), text)
+        self._veils = re.compile(f"[{chr(self._first)}-{chr(self._first + MAX_VARIABLES - 1)}]")
 
-def unveiled(text: str, variables: Sequence[str]) -> str:
-    return _PRIVATE.sub(lambda match: variables[ord(match.group()) - _FIRST_PRIVATE], text)
+    def holds_variable(self, text: str) -> bool:
+        return self._veils.search(text) is not None
+
+    def replace(self, text: str, value: Callable[[str], str]) -> str:
+        """The text with what `value` makes of each variable as it was written."""
+        return self._veils.sub(lambda match: value(self.variables[ord(match.group()) - self._first]), text)
+
+    def unveil(self, text: str) -> str:
+        return self.replace(text, str)
 
 
 def _guard_depth(text: str, name: str) -> None:
@@ -123,15 +135,15 @@ def _guard_depth(text: str, name: str) -> None:
 class _Reader:
     """Turns YAML nodes into plain data; keeps the line of each."""
 
-    def __init__(self, loader: Any, name: str, env: Mapping[str, str], kind: str, variables: list[str]) -> None:
+    def __init__(self, loader: Any, name: str, env: Mapping[str, str], kind: str, veiled: Veiled) -> None:
         self.loader = loader
         self.name = name
         self.env = env
         self.kind = kind
         self.origins: dict[Path_, Origin] = {}
-        self.secrets: dict[Path_, tuple[str, str]] = {}
+        self.variables: dict[Path_, list[tuple[str, str]]] = {}
         self.count = 0
-        self._variables = variables
+        self._veiled = veiled
 
     def value(self, node: Any, path: Path_) -> Any:
         import yaml
@@ -149,7 +161,7 @@ class _Reader:
             return [self.value(item, (*path, str(index))) for index, item in enumerate(node.value)]
         if other := _OTHER_FORM.search(node.value):
             raise ConfigError(f"{self.name}:{line}: {other.group()} is no form of a variable; {_FORMS}.")
-        if _PRIVATE.search(node.value):
+        if self._veiled.holds_variable(node.value):
             expanded = self._expanded(node.value, path, line)
             # A plain ${N} may stand for a number: what it expands to is read as YAML again.
             tag = self.loader.resolve(yaml.ScalarNode, expanded, (node.style is None, node.style is not None))
@@ -159,16 +171,15 @@ class _Reader:
     def _expanded(self, text: str, path: Path_, line: int) -> str:
         place = f"{self.name}:{line}"
 
-        def expand(match: re.Match[str]) -> str:
-            written = self._variables[ord(match.group()) - _FIRST_PRIVATE]
+        def expand(written: str) -> str:
             name = VARIABLE.sub(r"\1", written)
             if "${" in written[2:]:
                 raise ConfigError(f"{place}: {written}… has a variable inside a variable; {_FORMS}.")
-            if holds_secret(name, value := self.env.get(name, "")):
-                self.secrets[path] = (name, value)
+            if value := self.env.get(name, ""):
+                self.variables.setdefault(path, []).append((name, value))
             return interpolate(written, self.env, place=place)
 
-        return _PRIVATE.sub(expand, text)
+        return self._veiled.replace(text, expand)
 
     def _pairs(self, node: Any, path: Path_) -> Iterator[tuple[str, Any]]:
         seen: set[str] = set()
@@ -176,7 +187,7 @@ class _Reader:
             line = key_node.start_mark.line + 1
             # YAML reads a bare `off` or `1` as no text; as a key it can only be meant as one.
             key = key_node.value if isinstance(key_node.value, str) else ""
-            if not key or key == "<<" or _PRIVATE.search(key):
+            if not key or key == "<<" or self._veiled.holds_variable(key):
                 raise ConfigError(f"{self.name}:{line}: a key is a plain word, such as agent.")
             if key in seen:
                 raise ConfigError(f"{self.name}:{line}: {'.'.join((*path, key))} is set twice in this file; keep one.")

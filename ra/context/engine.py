@@ -1,27 +1,39 @@
-"""What goes to the model next? The stages on one page: fold, measure, compact if it must be, mark, hand over."""
+"""Assembles the next request: fold, measure, compact if it must be, mark, hand over."""
 
 from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ra.context import cacheplan
-from ra.context.compaction.compactor import Compactor
-from ra.context.compaction.digest import Digest
-from ra.context.compaction.guard import Guard
-from ra.context.compaction.priced import Economy, wanted
-from ra.context.compaction.room import Room, room, too_small
-from ra.context.compaction.summarize import Call, Summarizer
-from ra.context.meter import Meter
-from ra.context.refusals import Refusals
+from ra.context.render import COMPACTED
 from ra.context.settings import CompactionSettings
+from ra.context.size import (
+    SLACK,
+    Allowance,
+    Meter,
+    Refusals,
+    Window,
+    allow,
+    answer_room,
+    input_budget,
+    too_small,
+    trigger,
+)
 from ra.context.tokens import Estimator
 from ra.context.view import View
-from ra.context.window import SLACK, Window, answer_room, input_budget, trigger
 from ra.core.errors import UserError
 from ra.core.facts import Checkpointed, Configured, Fact, TimelineEvent
-from ra.core.functions import Price
-from ra.core.model import ModelInfo, Request, Usage
+from ra.core.functions import Price, no_price
+from ra.core.messages import Message
+from ra.core.model import Marks, ModelInfo, Request, Usage
 
+if TYPE_CHECKING:
+    from ra.context.compaction.auto import Economy
+    from ra.context.compaction.cut import Compactor
+    from ra.context.compaction.summarize import AskModel
+
+MOST_MARKS = 4  # marks in one request, at Anthropic
 THRESHOLD = "threshold"  # the reasons of compactions that nobody asked for: the request was too large for our rule
 OVERFLOW = "overflow"  # or for the provider
 
@@ -49,10 +61,10 @@ class Engine:
         window: Window,
         info: ModelInfo,
         must_keep: Sequence[str] = (),
-        summarize: Call | None = None,
+        summarize: "AskModel | None" = None,
         summary_info: ModelInfo | None = None,
-        price: Price = lambda model, usage: None,
-        economy: Economy | None = None,
+        price: Price = no_price,
+        economy: "Economy | None" = None,
         cache_key: str = "",
     ) -> None:
         self.settings = settings
@@ -61,20 +73,10 @@ class Engine:
         self.info = info
         self.view = View(estimator)
         self.meter = Meter(self.view, estimator)
-        self.digest = Digest(estimator)
-        summarizer = summarize and Summarizer(
-            summarize,
-            model=settings.model,
-            info=summary_info or (ModelInfo(settings.model) if settings.model else info),
-            estimator=estimator,
-            digest=self.digest,
-            prompt=settings.prompt,
-            window=lambda: summary_info.window if settings.model and summary_info else self.window.limit,
-            price=price,
-        )
-        self.compactor = Compactor(
-            settings, estimator, digest=self.digest, guard=Guard(must_keep), summarizer=summarizer
-        )
+        self._must_keep = must_keep
+        self._summarize = summarize
+        self._summary_info = summary_info
+        self._price = price
         self._economy = economy if settings.strategy == "auto" and settings.enabled else None
         self._cache_key = cache_key
         self._sent: Request | None = None
@@ -84,9 +86,35 @@ class Engine:
     def configured(self) -> Configured | None:
         return self.view.configured
 
+    @cached_property
+    def compactor(self) -> "Compactor":
+        """Made when a cut is first thought of: most requests are far from one, and start-up does not wait for it."""
+        from ra.context.compaction.cut import Compactor
+        from ra.context.compaction.digest import Digest
+        from ra.context.compaction.must_keep import MustKeep
+        from ra.context.compaction.summarize import Summarizer
+
+        settings, digest = self.settings, Digest(self.estimator)
+        summarizer = self._summarize and Summarizer(
+            self._summarize,
+            model=settings.model,
+            info=self._summary_info or (ModelInfo(settings.model) if settings.model else self.info),
+            estimator=self.estimator,
+            digest=digest,
+            prompt=settings.prompt,
+            window=self._summary_window,
+            price=self._price,
+        )
+        guard = MustKeep(self._must_keep)
+        return Compactor(settings, self.estimator, digest=digest, guard=guard, summarizer=summarizer)
+
+    def _summary_window(self) -> int | None:
+        """Of the model that sums up; for the one at work an overflow may have taught more than the catalog says."""
+        return self._summary_info.window if self.settings.model and self._summary_info else self.window.limit
+
     def apply(self, event: TimelineEvent) -> None:
         self.meter.apply(event)
-        self.window = self._refusals.apply(event, self.window)
+        self._refusals.apply(event)
         if self._economy:
             self._economy.observe(event)
 
@@ -101,15 +129,15 @@ class Engine:
         reason = self._reason(total, force, refit)
         if total is None or not reason:
             return self._hand_over(self.view, total)
-        space = self.room(total, refit, eager=reason == force != OVERFLOW, forced=reason == THRESHOLD)
+        allowance = self.room(total, refit, eager=reason == force != OVERFLOW, forced=reason == THRESHOLD)
         sent = self._finish(self.view, total, cut=self.meter.cut)
-        shrunk = await self.compactor.shrink(self.view, space, reason, sent=sent, focus=focus)
-        if space.must and shrunk.view.tokens() > space.most and self.window.origin != "guessed":
-            raise UserError(too_small(shrunk.view, space, self.estimator))
+        shrunk = await self.compactor.shrink(self.view, allowance, reason, sent=sent, focus=focus)
+        if allowance.must_fit and shrunk.view.tokens() > allowance.limit and self.window.origin != "guessed":
+            raise UserError(too_small(shrunk.view, allowance, self.estimator))
         if not shrunk.facts:
             return self._hand_over(self.view, total, warnings=shrunk.warnings)
         self.meter.accept()
-        return self._hand_over(shrunk.view, space.scaled(shrunk.view), facts=shrunk.facts, warnings=shrunk.warnings)
+        return self._hand_over(shrunk.view, allowance.scaled(shrunk.view), facts=shrunk.facts, warnings=shrunk.warnings)
 
     def request(self) -> Request:
         """The next request as it stands, without deciding anything: what `ra context` shows."""
@@ -117,8 +145,10 @@ class Engine:
 
     def measure(self, *, exact: bool) -> int | None:
         """The model's tokens in the next request; unless `exact`, None while no limit is near or known."""
-        near = self._near()
-        return self.meter.measure(None if exact else near) if exact or near is not None else None
+        safe = self._near()
+        if not exact and safe is None:
+            return None
+        return self.meter.measure(None if exact else safe, window=self.window.limit)
 
     def rate(self) -> float | None:
         """The model's tokens for one of o200k_base in the next request, as it is measured; None while it is empty."""
@@ -146,17 +176,20 @@ class Engine:
             return OVERFLOW if most and total > most else ""
         if self.settings.enabled and level is not None and total > level:
             return THRESHOLD
-        economy = self._economy if self._may_pay() else None
-        return wanted(economy, self.view, self.room(total), total, self.compactor.hide) if economy else ""
+        if self._economy is None or not self._may_pay():
+            return ""
+        from ra.context.compaction.auto import wanted  # only `auto` asks for a price
+
+        return wanted(self._economy, self.view, self.room(total), total, self.compactor)
 
     def _may_pay(self) -> bool:
         """Could a cut be worth its price? Not while all there is would stay: then nothing is counted for it either."""
         return self._economy is not None and self.meter.billed > self._economy.sizes(self.window.limit)[0]
 
-    def room(self, total: int, refit: int | None = None, *, eager: bool = False, forced: bool = False) -> Room:
+    def room(self, total: int, refit: int | None = None, *, eager: bool = False, forced: bool = False) -> Allowance:
         """What a request that is now `total` tokens may come down to."""
         limit = self.window.limit
-        return room(
+        return allow(
             self.view,
             total,
             settings=self.settings,
@@ -182,25 +215,63 @@ class Engine:
         request = view.request()
         output, effort = answer_room(self.window.limit, total, request.max_output, request.effort)
         gap = view.newest_gap() if cut else None
-        marks, key = cacheplan.marks(request, cut=cut, gap=gap), self._cache_key
+        marks, key = cache_marks(request, cut=cut, gap=gap), self._cache_key
         return msgspec.structs.replace(request, max_output=output, effort=effort, marks=marks, cache_key=key)
 
     # --- learn ---
 
-    def observe_usage(self, usage: Usage) -> None:
+    def observe_usage(self, usage: Usage, counted: int | None) -> None:
         """Calibrate by what the provider counted for the last request; nothing is counted only for that."""
+        self.window = self._refusals.accept(self.window, counted, usage.total_input)
         if self._sent is not None and usage.total_input and self.view.counted:
             self.estimator.observe(self.estimator.request(self._sent), usage.total_input)
 
-    def learn(self, limit: int | None, *, sent: int | None = None) -> int | None:
-        """After an overflow: what the server said of its window and of the request. The window to remember, if any.
+    def learn(self, limit: int | None, *, sent: int | None = None) -> None:
+        """After an overflow: what the server said of its window and of the request.
 
         A refused request is larger than the limit, whatever our count says.
         """
-        told = self.meter.refuse(sent, self._refusals.at_least(limit))
-        self.window = self._refusals.learn(self.window, limit, told)
-        return limit
+        refused = self.meter.refuse(sent, self._refusals.at_least(limit))
+        self.window = self._refusals.learn(self.window, limit, refused)
+
+    def unlearn(self, window: Window) -> None:
+        """It was no overflow: the window is again what it was, and the request as large as it was counted."""
+        self.window = window
+        self.meter.accept()
 
     @property
     def _max_output(self) -> int:
         return self.configured.max_output if self.configured else self.info.max_output
+
+
+# --- cache marks ---
+
+
+def cache_marks(request: Request, *, cut: bool = False, gap: int | None = None) -> Marks:
+    """At most four: the last message, the end of the request before, the system part, the tools; then tier edges.
+
+    A cache is looked up at a mark and at most 20 blocks before it. One turn may add more than that, so the second mark
+    of the rolling pair stands exactly where the request before ended: right before the newest answer. In the first
+    request after a `cut` that place is behind the gap, whose marker is message number `gap`. What can still be read
+    from the cache ends right before that; if nothing was kept near there, then at the oldest marker. Marks on both find
+    it, and keep the markers themselves for a cut that leaves them alone.
+    """
+    rolling = _rolling(request.messages, cut=cut, gap=gap)
+    edges, marks_left = _tier_edges(request), MOST_MARKS - len(rolling)
+    tools = bool(request.tools) and marks_left > bool(edges)
+    return Marks(tools, tuple(edges[max(0, len(edges) - marks_left + tools) :]), rolling)
+
+
+def _rolling(messages: tuple[Message, ...], *, cut: bool, gap: int | None) -> tuple[int, ...]:
+    last = len(messages) - 1
+    if not cut:
+        before = next((index for index in range(last, 0, -1) if messages[index].role == "assistant"), 0) - 1
+        return tuple(index for index in (before, last) if index >= 0)
+    oldest = next((index for index, message in enumerate(messages) if message.name == COMPACTED), None)
+    return tuple(sorted({index for index in (oldest, gap, last) if index is not None and index >= 0}))
+
+
+def _tier_edges(request: Request) -> list[int]:
+    """Indexes of the last section of each tier but the volatile one; the last of them ends the system part."""
+    ends = {section.tier: index for index, section in enumerate(request.sections) if section.tier != "volatile"}
+    return sorted(ends.values())

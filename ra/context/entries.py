@@ -1,4 +1,4 @@
-"""How does text come to stay? Entries: pure functions from the view to the facts that set or remove them."""
+"""Makes the facts that set or remove entries: text that survives compaction and restarts."""
 
 from collections.abc import Mapping
 
@@ -19,11 +19,11 @@ def insert(
         raise UsageError(f"An entry needs an id of 1 to {LONGEST_ID} characters, not {id[:40]!r} ({len(id)}).")
     if not content.strip():
         raise UsageError(f"Entry {id!r} has no content; to take it away, remove it.")
-    new = EntrySet(id, content, name, {clean(key): clean(value) for key, value in (attrs or {}).items()})
-    old = view.entries.get(id)
-    if old and (old.content, old.name, old.attrs) == (new.content, new.name, new.attrs):
+    entry = EntrySet(id, content, name, {clean(key): clean(value) for key, value in (attrs or {}).items()})
+    live = view.entries.get(id)
+    if live and (live.content, live.name, live.attrs) == (entry.content, entry.name, entry.attrs):
         return ()
-    return (new,)
+    return (entry,)
 
 
 def remove(view: View, id: str) -> tuple[EntryRemoved, ...]:

@@ -1,4 +1,4 @@
-"""Who gets how much of a budget? One algorithm, for slots, sources and layers."""
+"""Divides a budget of tokens: one algorithm for slots, sources and layers."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,7 +7,7 @@ import msgspec
 from ra.core.value import Value
 
 
-class Part(msgspec.Struct, frozen=True):
+class Claim(msgspec.Struct, frozen=True):
     """Something that wants room.
 
     `fit(limit)` says how large it will be when it may have `limit` tokens: at most the limit, `size` when the limit
@@ -29,7 +29,7 @@ class Allotment(msgspec.Struct, frozen=True):
     floors_ignored: bool = False
 
 
-class Row(Value, frozen=True):
+class FitRow(Value, frozen=True):
     """What became of a part, for the report, in the model's tokens. `cut` says what is missing and how to recall it."""
 
     name: str
@@ -43,7 +43,7 @@ class Row(Value, frozen=True):
     cut: str = ""
 
 
-def allot(parts: Sequence[Part], budget: int) -> Allotment:
+def allot(parts: Sequence[Claim], budget: int) -> Allotment:
     """Divide a budget among parts that stand in the order of the prompt.
 
     - No part ever gets more than its cap, and all together never more than the budget.
@@ -60,9 +60,9 @@ def allot(parts: Sequence[Part], budget: int) -> Allotment:
     most = [part.fit(cap) for part, cap in zip(parts, caps, strict=True)]
     if sum(most) <= budget:
         return Allotment(tuple(caps))
-    wanted = [min(part.minimum, size) for part, size in zip(parts, most, strict=True)]
-    ignored = sum(wanted) > budget
-    floors = [0] * len(parts) if ignored else wanted
+    minimums = [min(part.minimum, size) for part, size in zip(parts, most, strict=True)]
+    ignored = sum(minimums) > budget
+    floors = [0] * len(parts) if ignored else minimums
     limits = list(floors)
     sizes = [part.fit(floor) for part, floor in zip(parts, floors, strict=True)]
     spare = budget - sum(sizes)
@@ -81,7 +81,7 @@ def allot(parts: Sequence[Part], budget: int) -> Allotment:
             spare -= size - sizes[index]
             limits[index], sizes[index] = limit, size
 
-    short = tuple(index for index, size in enumerate(sizes) if size < wanted[index])
+    short = tuple(index for index, size in enumerate(sizes) if size < minimums[index])
     return Allotment(tuple(limits), short, ignored)
 
 
@@ -106,9 +106,9 @@ def _least(fit: Callable[[int], int], floor: int, most: int) -> int | None:
 def fair(sizes: Sequence[int], budget: int) -> list[int]:
     """Equal shares: who needs less than his share takes what he needs, and what he leaves is shared by the rest."""
     shares = [0] * len(sizes)
-    left = max(0, budget)
+    remaining = max(0, budget)
     ascending = sorted(range(len(sizes)), key=lambda index: sizes[index])
     for served, index in enumerate(ascending):
-        shares[index] = min(sizes[index], left // (len(sizes) - served))
-        left -= shares[index]
+        shares[index] = min(sizes[index], remaining // (len(sizes) - served))
+        remaining -= shares[index]
     return shares

@@ -1,19 +1,24 @@
-"""What happened, as messages that a source can hold? The timeline in items, each projected by default or by you."""
+"""Turns the timeline into items and messages for a source, projected by default or by the user's function."""
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Literal
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Literal
 
-from ra.context import projection as default
-from ra.context.timed import TimestampedMessage
+from ra.context import render as default
 from ra.context.tokens import Estimator
-from ra.context.units import Unit
-from ra.context.view import View
+from ra.context.view import Group, View
 from ra.core.errors import UsageError
 from ra.core.facts import Configured, EntryRemoved, TimelineEvent
-from ra.core.messages import Message
+from ra.core.messages import Message, plain_message
 from ra.core.value import Value
 
 Kind = Literal["inbox", "run", "context_inserted", "context_removed", "checkpoint"]
+
+
+class TimestampedMessage(Value, frozen=True):
+    """A message with its time in seconds since 1970, so that several sources can be merged by the clock."""
+
+    message: Message
+    at: float | None = None
 
 
 class TimelineItem(Value, frozen=True):
@@ -28,11 +33,16 @@ class TimelineItem(Value, frozen=True):
     at: int
     kind: Kind
     messages: tuple[Message, ...] = ()
-    times: tuple[int, ...] = ()  # the position of each message
+    times: tuple[float, ...] = ()  # when each message came, in seconds since 1970
     id: str = ""
 
+    @property
+    def time(self) -> float | None:
+        """When it began."""
+        return self.times[0] if self.times else None
 
-Projection = Callable[[TimelineItem], Sequence[Message] | None]
+
+Projection = Callable[[TimelineItem], Sequence[Message | Mapping[str, Any]] | None]
 
 
 def timeline_messages(
@@ -48,12 +58,12 @@ def timeline_messages(
     """
     messages: list[TimestampedMessage] = []
     for item in timeline_items(events, since, estimator=estimator):
-        own = projection(item) if projection else None
-        if own is None:
+        projected = projection(item) if projection else None
+        if projected is None:
             pairs = zip(item.messages, item.times, strict=True)
             messages += [TimestampedMessage(message, at) for message, at in pairs]
         else:
-            messages += [TimestampedMessage(message, item.at) for message in _checked(own, item)]
+            messages += [TimestampedMessage(message, item.time) for message in _checked(projected, item)]
     return messages
 
 
@@ -63,22 +73,26 @@ def timeline_items(
     """Everything after position `since`, oldest first. An assistant's message and its results are never parted."""
     _check_position(since)
     view = View(estimator or Estimator())
-    rest: list[TimelineItem] = []
+    aside: list[TimelineItem] = []
+    clock: dict[int, float] = {}
     for event in events:
+        clock[event.at] = event.time
         match event.fact:
             case Configured():
                 continue  # what a strategy composed is made from the timeline, and no part of it
             case EntryRemoved(id):
-                rest.append(TimelineItem(event.at, "context_removed", id=id))
+                aside.append(TimelineItem(event.at, "context_removed", id=id))
             case _:
                 pass
         view.apply(event)
-    rest += [
-        TimelineItem(live.inserted_at, "context_inserted", (default.standing(live),), (live.inserted_at,), live.id)
+    aside += [
+        TimelineItem(
+            live.inserted_at, "context_inserted", (default.standing(live),), (clock[live.inserted_at],), live.id
+        )
         for live in view.entries.values()
     ]
-    said = _said(view)
-    items = _merged(said, sorted(rest, key=lambda item: item.at))
+    conversation = _said(view, clock)
+    items = _merged(conversation, sorted(aside, key=lambda item: item.at))
     return _runs(item for item in items if since is None or item.at > since)
 
 
@@ -87,35 +101,37 @@ def _check_position(since: object) -> None:
         raise UsageError(f"timeline_messages: since is {since!r}; use a timeline position or None.")
 
 
-def _said(view: View) -> list[TimelineItem]:
-    """The visible conversation, a unit an item. What opens a segment was written later: its time is of what follows."""
-    items: list[TimelineItem] = []
-    time: int | None = None
-    for unit in reversed(view.units):
-        kind = _kind(unit)
+def _said(view: View, clock: Mapping[int, float]) -> list[tuple[int, TimelineItem]]:
+    """The visible conversation, a group an item, each with its place in the timeline.
+
+    What opens a segment was written later; its place and time are those of the next one.
+    """
+    items: list[tuple[int, TimelineItem]] = []
+    place: int | None = None
+    for group in reversed(view.groups):
+        kind = _kind(group)
         if kind is not None:
-            time = unit.at if time is None else min(time, unit.at)
-            messages = view.shown(unit)
-            items.append(TimelineItem(unit.at, kind, messages, (time,) * len(messages)))
+            place = group.at if place is None else min(place, group.at)
+            messages = view.shown(group)
+            items.append((place, TimelineItem(group.at, kind, messages, (clock[place],) * len(messages))))
     return items[::-1]
 
 
-def _kind(unit: Unit) -> Kind | None:
-    match unit.kind:
+def _kind(group: Group) -> Kind | None:
+    match group.kind:
         case "said":
-            return "run" if unit.item.message.role == "assistant" else "inbox"
+            return "run" if group.item.message.role == "assistant" else "inbox"
         case "marker" | "handover":
             return "checkpoint"
         case "entry" | "notice":  # entries are taken from what is live, and notices are other sources
             return None
 
 
-def _merged(said: Sequence[TimelineItem], rest: Sequence[TimelineItem]) -> list[TimelineItem]:
+def _merged(conversation: Sequence[tuple[int, TimelineItem]], aside: Sequence[TimelineItem]) -> list[TimelineItem]:
     """Both by position, the conversation in its own order."""
     items: list[TimelineItem] = []
-    waiting = list(rest)
-    for item in said:
-        place = item.times[0] if item.times else item.at
+    waiting = list(aside)
+    for place, item in conversation:
         while waiting and waiting[0].at < place:
             items.append(waiting.pop(0))
         items.append(item)
@@ -134,9 +150,13 @@ def _runs(items: Iterable[TimelineItem]) -> list[TimelineItem]:
 
 
 def _checked(messages: object, item: TimelineItem) -> Sequence[Message]:
-    if isinstance(messages, list | tuple) and all(isinstance(message, Message) for message in messages):
-        return messages
+    try:
+        if isinstance(messages, list | tuple):
+            return [message if isinstance(message, Message) else plain_message(message) for message in messages]
+        reason = ""
+    except TypeError as error:
+        reason = f" ({error})"
     raise UsageError(
         f"timeline_messages: projection returned {messages!r} for the {item.kind} at {item.at}; "
-        "return a list of Messages, or None for the default."
+        f"return a list of messages, or None for the default{reason}."
     )

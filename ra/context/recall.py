@@ -1,4 +1,4 @@
-"""How is what was cut read back? By reference, word for word; or by words, through the full-text index."""
+"""Reads back what was cut: by reference, word for word, or by words, through the full-text index."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -35,10 +35,10 @@ def recall(query: str, timeline: Timeline, *, page: int = PAGE) -> str:
 
     Long text comes in pages of so many bytes; each ends with the reference of the next.
     """
-    kept = _KEPT.match(query)
-    if kept:
-        text = timeline.kept(kept["ref"])
-        return _missing(query) if text is None else _page(text, kept["ref"], int(kept["offset"] or 0), page)
+    stored = _KEPT.match(query)
+    if stored:
+        text = timeline.kept(stored["ref"])
+        return _missing(query) if text is None else _page(text, stored["ref"], int(stored["offset"] or 0), page)
     ref = _REF.match(query)
     if ref:
         spans = [(int(start), int(end or start)) for start, end in _SPAN.findall(ref["spans"])]
@@ -68,10 +68,10 @@ def written(fact: Fact) -> str:
 
 def _events(timeline: Timeline, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
     for start, end in spans:
-        found = _between(timeline, start, end)
+        events = _between(timeline, start, end)
         # Who reads a stretch wants what was said in it: bills and settings are read by their own reference.
-        said = [event for event in found if not isinstance(event.fact, Spent | Configured)]
-        yield from map(_event, said or found)
+        spoken = [event for event in events if not isinstance(event.fact, Spent | Configured)]
+        yield from map(_event, spoken or events)
 
 
 def _between(timeline: Timeline, start: int, end: int) -> list[TimelineEvent]:
@@ -105,19 +105,19 @@ def _page(text: str, ref: str, offset: int, room: int) -> str:
     """From character `offset` on as much as the page holds, and how to go on. What it shows is not altered."""
     if offset >= len(text) > 0:
         return f"There are only {len(text)} characters behind {ref}."
-    shown = text[offset : offset + room].encode()[:room].decode(errors="ignore")
-    end = offset + len(shown)
+    page = text[offset : offset + room].encode()[:room].decode(errors="ignore")
+    end = offset + len(page)
     if end >= len(text):
-        return shown
-    return f'{shown}\n[{end} of {len(text)} characters; recall("{ref}+{end}") goes on]'
+        return page
+    return f'{page}\n[{end} of {len(text)} characters; recall("{ref}+{end}") goes on]'
 
 
 def _search(words: str, timeline: Timeline) -> str:
     hits = timeline.search(words, limit=HITS) if words else ()
     if not hits:
         return f'Nothing was found for "{words}". Try other or fewer words, or a reference such as #12.'
-    found = (f"#{hit.at}" if hit.session == timeline.session else f"session {hit.session} #{hit.at}" for hit in hits)
-    lines = [f"{place}: {' '.join(hit.snippet.split())}" for place, hit in zip(found, hits, strict=True)]
+    places = (f"#{hit.at}" if hit.session == timeline.session else f"session {hit.session} #{hit.at}" for hit in hits)
+    lines = [f"{place}: {' '.join(hit.snippet.split())}" for place, hit in zip(places, hits, strict=True)]
     return "\n".join((*lines, 'recall("#N") reads one of them word for word.'))
 
 

@@ -1,14 +1,87 @@
-"""What is a request made of, and what will it cost? One function for `ra context`, `--dry-run` and any past request."""
+"""Reports what a request is made of and what it will cost: `ra context`, `--dry-run` and any past request."""
 
 import re
+from collections.abc import Iterator
 
-from ra.context.cacheplan import Part, parts
-from ra.context.projection import COMPACTED, text_of
-from ra.context.tokens import Estimator, scaled
-from ra.core.functions import Price
+import msgspec
+
+from ra.context.render import COMPACTED, text_of
+from ra.context.tokens import Estimator, scaled, source_of
+from ra.core.functions import Price, no_price
 from ra.core.messages import Message, Role
-from ra.core.model import Request, Section, Tier, Usage
-from ra.core.value import Value
+from ra.core.model import Request, Section, Tier, ToolSpec, Usage
+from ra.core.value import Value, encode
+
+# --- a request in pieces, and where one stopped being an extension of the one before ---
+
+
+class RequestPart(msgspec.Struct, frozen=True):
+    """A piece of a request as it is serialised, in the order in which providers read them."""
+
+    source: str
+    piece: str | ToolSpec | Section | Message
+    body: bytes
+
+    def tokens(self, estimator: Estimator) -> int:
+        """In o200k_base."""
+        match self.piece:
+            case ToolSpec():
+                return estimator.tools((self.piece,))
+            case Section():
+                return estimator.section(self.piece)
+            case Message():
+                return estimator.message(self.piece)
+            case _:
+                return 0
+
+
+def parts(request: Request) -> Iterator[RequestPart]:
+    """The model, since caches are not shared between models; then tools, sections and messages."""
+    yield RequestPart("model", request.model, request.model.encode())
+    yield from (RequestPart("tools", spec, encode(spec)) for spec in request.tools)
+    yield from (RequestPart(section.name, section, encode(section)) for section in request.sections)
+    yield from (RequestPart(source_of(message), message, encode(message)) for message in request.messages)
+
+
+class Difference(Value, frozen=True):
+    """Where a request stopped being an extension of the one before it.
+
+    `byte` counts in the serialised request; `rebilled` are the tokens of the old request from there on, which could
+    have been read from a cache; `anew` as many of those of the new one, which were written instead: fewer, if it was
+    cut. `old` and `new` show the place.
+    """
+
+    byte: int
+    source: str
+    rebilled: int
+    anew: int
+    old: str
+    new: str
+
+
+def first_difference(old: Request, new: Request, estimator: Estimator) -> Difference | None:
+    """None when the new request extends the old one byte for byte."""
+    before, after = list(parts(old)), list(parts(new))
+    offset = 0
+    for index, part in enumerate(before):
+        body = after[index].body if index < len(after) else b""
+        if body != part.body:
+            equal_bytes = _same(part.body, body)
+            around = slice(max(0, equal_bytes - 40), equal_bytes + 40)
+            lost, sent = (
+                estimator.scaled(sum(one.tokens(estimator) for one in rest[index:])) for rest in (before, after)
+            )
+            excerpts = (part.body[around].decode(errors="replace"), body[around].decode(errors="replace"))
+            return Difference(offset + equal_bytes, part.source, lost, min(lost, sent), *excerpts)
+        offset += len(part.body)
+    return None
+
+
+def _same(one: bytes, other: bytes) -> int:
+    """How many bytes both begin with."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
+
 
 # As compactions write it, and as cuts of sources and slots do.
 _RECALLED = re.compile(r'recall\("([#~][^"]+)"\)|(?<=[:] )recall (~[0-9a-f]{12}) reads')
@@ -44,17 +117,17 @@ def report(
     window: int | None,
     rate: float | None = None,
     previous: Request | None = None,
-    price: Price = lambda model, usage: None,
+    price: Price = no_price,
 ) -> Report:
     """`previous` is the request whose prefix the provider may still hold, if it is the same model that is asked. What
     is new is priced as cache write. `rate` is what the session's own bill says; None: the estimator's factor."""
-    known = [part.body for part in parts(previous)] if previous and previous.model == request.model else []
+    cached_bodies = [part.body for part in parts(previous)] if previous and previous.model == request.model else []
     rate = estimator.factor if rate is None else rate
     rows: dict[tuple[str, Role], Row] = {}
     total = cached = plain = 0
     extends = True
     for index, part in enumerate(parts(request)):
-        extends = extends and index < len(known) and known[index] == part.body
+        extends = extends and index < len(cached_bodies) and cached_bodies[index] == part.body
         if isinstance(part.piece, str):
             continue
         before, plain = scaled(plain, rate), plain + part.tokens(estimator)
@@ -67,12 +140,13 @@ def report(
     return Report(request.model, window, total, cached, "" if dollars is None else str(dollars), tuple(rows.values()))
 
 
-def _row(part: Part) -> Row:
+def _row(part: RequestPart) -> Row:
     match part.piece:
         case Section(name=name, tier=tier, role=role, max=most, cut=cut):
             return Row(name, tier, role, max=most, cut=cut)
         case Message(role=role) as message:
-            return Row(part.source, "volatile", role, cut=_cut(message))
+            shown: Role = "tool" if message.name.startswith("tool:") else role  # labelled output of a tool
+            return Row(part.source, "volatile", shown, cut=_cut(message))
         case _:
             return Row(part.source, "pinned", "system")
 

@@ -1,4 +1,4 @@
-"""Which words must never be remembered or shown again? Keys, tokens and passwords, by their looks."""
+"""Recognises keys, tokens and passwords by their looks, so that they are not remembered or shown again."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What may a user configure about what the model sees? Spec keys agent.compaction, agent.context, session.*."""
+"""Declares what a user may configure about what the model sees: agent.compaction, agent.context, session.*."""
 
 from typing import Annotated, Literal, get_args
 
@@ -79,3 +79,15 @@ class PlannerSettings(Settings, frozen=True, kw_only=True):
 
 class WikiSettings(Settings, frozen=True, kw_only=True):
     dirs: tuple[str, ...] = ()
+
+
+class SessionSettings(Settings, frozen=True, kw_only=True):
+    """None means the strategy's own default: 45, 15 and 180 000 under `layered`, off under `timeline`."""
+
+    stale_minutes: Annotated[float, Meta(ge=1, le=1440)] | None = None
+    max_turns_per_session: Annotated[int, Meta(ge=2, le=200)] | None = None
+    tier_two_threshold_tokens: Annotated[int, Meta(ge=50_000, le=200_000)] | None = None
+    context_strategy: str | None = None
+    layers: LayersSettings = LayersSettings()
+    planner: PlannerSettings = PlannerSettings()
+    wiki: WikiSettings = WikiSettings()

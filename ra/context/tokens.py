@@ -1,10 +1,10 @@
-"""How many tokens is it? One estimator serves every display, trigger and budget."""
+"""Counts tokens: one estimator serves every display, trigger and budget."""
 
 import math
 import re
 import unicodedata
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, Literal, TypeVar, assert_never
 
 from ra.context.ranks import encoder
@@ -58,17 +58,19 @@ class Estimator:
         return self._factor
 
     def text(self, text: str) -> int:
-        known = self._texts.get(text)
-        return known if known is not None else self._texts.put(text, encoder.count(text), weight=min(len(text), LONG))
+        remembered = self._texts.get(text)
+        if remembered is not None:
+            return remembered
+        return self._texts.put(text, encoder.count(text), weight=min(len(text), LONG))
 
     def thinking(self, block: Thinking) -> int:
         """A sealed block without text is billed for what it hides: about a token for four of its characters."""
         return self.text(block.text) if block.text else len(block.signature) // 4
 
     def message(self, message: Message) -> int:
-        known = self._messages.get(message)
-        if known is not None:
-            return known
+        remembered = self._messages.get(message)
+        if remembered is not None:
+            return remembered
         tokens = MESSAGE - BLOCK * bool(message.blocks)
         for block in message.blocks:
             tokens += BLOCK + self._block(block)
@@ -152,16 +154,16 @@ class Estimator:
                 assert_never(block)
 
     def _tool(self, spec: ToolSpec) -> int:
-        known = self._tools.get(spec)
-        if known is not None:
-            return known
+        remembered = self._tools.get(spec)
+        if remembered is not None:
+            return remembered
         tokens = TOOL + self.text(_definition(spec))
         return self._tools.put(spec, tokens, weight=tokens)
 
     def _message_bound(self, message: Message) -> int:
-        known = self._bounds.get(message)
-        if known is not None:
-            return known
+        remembered = self._bounds.get(message)
+        if remembered is not None:
+            return remembered
         size = MESSAGE + sum(BLOCK + _block_bound(block) for block in message.blocks)
         return self._bounds.put(message, size, weight=size)
 
@@ -181,13 +183,13 @@ class Memory(Generic[T]):
 
     def get(self, thing: T) -> int | None:
         key = self._key(thing)
-        known = self._young.get(key)
-        if known is None:
-            known = self._old.pop(key, None) if self._old else None
-            if known is None:
+        remembered = self._young.get(key)
+        if remembered is None:
+            remembered = self._old.pop(key, None) if self._old else None
+            if remembered is None:
                 return None
-            self._young[key] = known
-        return known if isinstance(known, int) else known[1]
+            self._young[key] = remembered
+        return remembered if isinstance(remembered, int) else remembered[1]
 
     def put(self, thing: T, tokens: int, *, weight: int) -> int:
         weight += 64  # what an entry itself takes
@@ -197,6 +199,60 @@ class Memory(Generic[T]):
         # What is found by its identity is held, so that no other can take its id.
         self._young[self._key(thing)] = (thing, tokens) if self._key is id else tokens
         return tokens
+
+
+class MessageList:
+    """Messages with running totals of their tokens, cut back to where something changed and grown again.
+
+    Counting is lazy and every message is counted once, so that the next request costs what is new in it.
+    """
+
+    def __init__(self, estimator: Estimator) -> None:
+        self._estimator = estimator
+        self._messages: list[Message] = []
+        self._totals: list[int] = [0]  # of the first 0, 1, 2… messages, as far as they were counted
+        self._frozen: tuple[Message, ...] | None = ()
+
+    def __len__(self) -> int:
+        return len(self._messages)
+
+    @property
+    def counted(self) -> int:
+        """How many messages were counted already."""
+        return len(self._totals) - 1
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        if self._frozen is None:
+            self._frozen = tuple(self._messages)
+        return self._frozen
+
+    def extend(self, messages: Sequence[Message]) -> None:
+        if messages:
+            self._messages.extend(messages)
+            self._frozen = None
+
+    def cut(self, length: int) -> None:
+        """Forget all but the first so many messages."""
+        if length < len(self._messages):
+            del self._messages[length:]
+            del self._totals[length + 1 :]
+            self._frozen = None
+
+    def tokens(self, *, since: int = 0) -> int:
+        """Tokens (o200k_base) of the messages from index `since` on."""
+        if since > self.counted:  # what lies before was reported by the provider and need not be counted
+            return self._estimator.messages(self._messages[since:])
+        for message in self._messages[self.counted :]:
+            self._totals.append(self._totals[-1] + self._estimator.message(message))
+        return self._totals[-1] - self._totals[since]
+
+    def copy(self) -> "MessageList":
+        twin = MessageList(self._estimator)
+        twin._messages = self._messages.copy()
+        twin._totals = self._totals.copy()
+        twin._frozen = self._frozen
+        return twin
 
 
 def _content(text: str) -> object:

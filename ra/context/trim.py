@@ -1,4 +1,4 @@
-"""What is left of text and messages that must be smaller, and how is the rest read back?"""
+"""Shortens text and messages to a size, with a marker by which the rest is read back."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -7,7 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from ra.context.fit import Part, allot
+from ra.context.fit import Claim, allot
 from ra.context.tokens import Estimator, Where
 from ra.core.messages import Block, Content, Document, Image, Message, Text, Thinking, ToolCall, ToolResult, say
 from ra.core.text import reference
@@ -45,16 +45,16 @@ class Trim(Protocol):
 
 def groups(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
     """Messages in pieces that are never torn: an assistant's message with the results of its calls, or one message."""
-    found: list[list[Message]] = []
+    batches: list[list[Message]] = []
     open_calls: set[str] = set()
     for message in messages:
         answered = {block.call_id for block in message.blocks if isinstance(block, ToolResult)}
-        if found and answered and answered <= open_calls:
-            found[-1].append(message)
+        if batches and answered and answered <= open_calls:
+            batches[-1].append(message)
             continue
         open_calls = {call.id for call in message.calls}
-        found.append([message])
-    return [tuple(group) for group in found]
+        batches.append([message])
+    return [tuple(group) for group in batches]
 
 
 class Shortened(Value, frozen=True):
@@ -70,8 +70,8 @@ def shorten(text: str, limit: int, where: Where, estimator: Estimator) -> Shorte
         return Shortened(text)
     ref = reference(text)
     marker = f"\n[… cut here: recall {ref} reads the whole text, {size} tokens …]\n" if limit >= TERSE else "…"
-    left = estimator.clip(text, limit, where, marker=marker)
-    return Shortened(left, f"{size} tokens cut to {estimator.text(left)}; recall {ref}", {ref: text})
+    short = estimator.clip(text, limit, where, marker=marker)
+    return Shortened(short, f"{size} tokens cut to {estimator.text(short)}; recall {ref}", {ref: text})
 
 
 class ByGroup:
@@ -134,8 +134,8 @@ class ByGroup:
 
     def _shortened(self, limit: int) -> Trimmed:
         """The newest group, its texts cut."""
-        others = len(self._groups) > 1 and self._marker_size <= limit
-        last = ByText(self._groups[-1], self._estimator).take(limit - self._marker_size if others else limit)
+        has_others = len(self._groups) > 1 and self._marker_size <= limit
+        last = ByText(self._groups[-1], self._estimator).take(limit - self._marker_size if has_others else limit)
         first = len(self._messages) - len(self._groups[-1])
         return msgspec.structs.replace(last, indexes=tuple(first + index for index in last.indexes))
 
@@ -198,21 +198,23 @@ class ByText:
         if len(messages) == 1 and messages[0].role == "user" and len(texts) > 1:
             floors[0] = max(1, min(room // 2, room - len(texts)))
         parts = [
-            Part(size, partial(self._fit_text, text), size, minimum=min(floor, size))
+            Claim(size, partial(self._fit_text, text), size, minimum=min(floor, size))
             for text, size, floor in zip(texts, sizes, floors, strict=True)
         ]
         limits = allot(parts, room).limits
         short = [shorten(text, most, self._where, self._estimator) for text, most in zip(texts, limits, strict=True)]
-        new = iter(short)
-        left = tuple(_with_texts(message, [next(new).text for _ in _texts(message.blocks)]) for message in messages)
-        kept = {ref: text for one in short for ref, text in one.kept.items()}
-        notes = [one.cut for one in short if one.cut]
+        replacements = iter(short)
+        shortened = tuple(
+            _with_texts(message, [next(replacements).text for _ in _texts(message.blocks)]) for message in messages
+        )
+        kept_texts = {ref: text for cut in short for ref, text in cut.kept.items()}
+        notes = [cut.cut for cut in short if cut.cut]
         if first:
             dropped = transcript(self._messages[:first])
             notes.insert(0, f"{first} of {len(self._messages)} messages; recall {reference(dropped)}")
-            kept[reference(dropped)] = dropped
-        tokens = self._estimator.messages(left)
-        return Trimmed(left, tuple(range(first, len(self._messages))), tokens, "; ".join(notes), kept)
+            kept_texts[reference(dropped)] = dropped
+        tokens = self._estimator.messages(shortened)
+        return Trimmed(shortened, tuple(range(first, len(self._messages))), tokens, "; ".join(notes), kept_texts)
 
     def _fit_text(self, text: str, limit: int) -> int:
         return self._estimator.text(shorten(text, limit, self._where, self._estimator).text)
@@ -265,15 +267,15 @@ def _with_texts(message: Message, texts: list[str]) -> Message:
     """The message with these in place of its texts, in order."""
     if texts == _texts(message.blocks):
         return message
-    new = iter(texts)
+    replacements = iter(texts)
 
     def content(part: Content) -> Content:
-        return Text(next(new), part.signature) if isinstance(part, Text) else part
+        return Text(next(replacements), part.signature) if isinstance(part, Text) else part
 
     def block(part: Block) -> Block:
         match part:
             case Text():
-                return Text(next(new), part.signature)
+                return Text(next(replacements), part.signature)
             case ToolResult():
                 return msgspec.structs.replace(part, content=tuple(map(content, part.content)))
             case _:

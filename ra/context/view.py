@@ -1,15 +1,14 @@
-"""What does the model see at this place of the timeline? A fold of facts, one at a time, into the next request."""
+"""Folds the facts of a timeline, one at a time, into what the model sees next."""
 
 from collections.abc import Iterable
 from copy import copy
-from typing import assert_never
+from typing import Literal, assert_never
 
 import msgspec
 
-from ra.context import projection
-from ra.context.tape import Tape
-from ra.context.tokens import Estimator
-from ra.context.units import Item, Place, Unit
+from ra.context import render
+from ra.context.rewrites import Rewrites
+from ra.context.tokens import Estimator, MessageList
 from ra.core.facts import (
     Checkpointed,
     Configured,
@@ -21,18 +20,73 @@ from ra.core.facts import (
     Fact,
     Failed,
     Interrupted,
+    Kept,
     Noticed,
+    Rewound,
     Rotated,
     Said,
     Spent,
     TimelineEvent,
+    Titled,
 )
 from ra.core.messages import Block, Message, Text, ToolCall, ToolResult, say
 from ra.core.model import TIERS, Request, Section, ToolSpec
 
+Position = tuple[int, int]
+"""A position of the timeline, and the number of a block in it: a fact may hold many messages."""
+
+
+class Item(msgspec.Struct, frozen=True):
+    """A message, and the place of its first block."""
+
+    place: Position
+    message: Message
+
+
+class Group(msgspec.Struct, frozen=True):
+    """A group of the conversation, or one piece of context among it. Never split."""
+
+    kind: Literal["said", "notice", "entry", "marker", "handover"]
+    item: Item
+    results: tuple[Item | None, ...] = ()  # one for each call, None while it is missing
+    section: Section | None = None  # of a notice
+    id: str = ""  # of an entry
+
+    @property
+    def place(self) -> Position:
+        return self.item.place
+
+    @property
+    def at(self) -> int:
+        return self.item.place[0]
+
+    @property
+    def items(self) -> tuple[Item, ...]:
+        """Its messages as they were recorded."""
+        return (self.item, *(item for item in self.results if item))
+
+    @property
+    def last_at(self) -> int:
+        return max(item.place[0] for item in self.items)
+
+    @property
+    def is_prompt(self) -> bool:
+        """Did the user say it? A message with a name is context."""
+        return self.kind == "said" and self.item.message.role == "user" and not self.item.message.name
+
+    @property
+    def open(self) -> bool:
+        return None in self.results
+
+
 _CONTAINERS = (
-    "entries", "units", "hidden", "_standing", "_settled", "_clips", "_short", "_open", "_tape", "_offsets",
+    "entries", "groups", "hidden", "prompted", "kept", "_standing", "_settled", "_clips", "_short", "_open", "_list",
+    "_offsets", "rewrites",
 )  # fmt: skip
+_STATE = ("groups", "hidden", "kept", "_settled", "_clips")  # what a rewrite changes, and going back restores
+_NAMED_STATE = ("summary", "first", "_gap")
+
+OMITTED = "[The user took "  # how the marker of an omission begins
 
 
 class View:
@@ -42,19 +96,22 @@ class View:
         self.at = 0
         self.configured: Configured | None = None
         self.entries: dict[str, Entry] = {}
-        self.units: list[Unit] = []  # visible, by place
-        self.hidden: list[Unit] = []  # by compactions of this segment
+        self.groups: list[Group] = []  # visible, by place
+        self.hidden: list[Group] = []  # by compactions of this segment
+        self.prompted: list[Group] = []  # all that the user said in this session, also in segments before
+        self.kept: set[int] = set()  # positions that the user wants in every request
         self.summary = ""
-        self.first: Place | None = None  # of the prompt that opened the segment
-        self._gap: Place | None = None  # of the newest marker
+        self.first: Position | None = None  # of the prompt that opened the segment
+        self._gap: Position | None = None  # of the newest marker
         self._standing: set[str] = set()  # entries that still stand where they entered
         self._settled: dict[str, Section] = {}  # notices that a compaction moved into the system part
-        self._clips: dict[Place, int] = {}
-        self._short: dict[Place, Message] = {}  # messages that are shown shortened
+        self._clips: dict[Position, int] = {}
+        self._short: dict[Position, Message] = {}  # messages that are shown shortened
         self._open: set[str] = set()  # ids of calls without a result
+        self.rewrites = Rewrites()
         self._estimator = estimator
-        self._tape = Tape(estimator)
-        self._offsets: list[int] = []  # where the messages of each unit that is on the tape begin
+        self._list = MessageList(estimator)
+        self._offsets: list[int] = []  # where the messages of each group that is in the list begin
         self._sections: tuple[Section, ...] | None = None
         self._tools: tuple[ToolSpec, ...] = ()
 
@@ -64,26 +121,36 @@ class View:
         self.at = event.at
         match event.fact:
             case Said(message):
-                self._say(Item((event.at, 0), message))
+                group = self._say(Item((event.at, 0), message))
+                if group and group.is_prompt:
+                    self.prompted.append(group)
             case Noticed(section):
-                item = Item((event.at, 0), projection.notice(section))
-                self.units.append(Unit("notice", item, section=section))
+                item = Item((event.at, 0), render.notice(section))
+                self.groups.append(Group("notice", item, section=section))
             case EntrySet(id, content, name, attrs):
                 self._forget(id)
                 self.entries[id] = live = Entry(id, name, content, event.at, attrs)
                 self._standing.add(id)
-                self.units.append(Unit("entry", Item((event.at, 0), projection.standing(live)), id=id))
+                self.groups.append(Group("entry", Item((event.at, 0), render.standing(live)), id=id))
             case EntryRemoved(id):
                 self._forget(id)
             case Checkpointed() as checkpoint:
+                self._remember()
                 self._compact(checkpoint)
             case Rotated() as rotation:
+                self._remember()
                 self._rotate(rotation)
             case Edited(messages=messages):
+                self._remember()
                 self._restart(messages)
+            case Kept(at):
+                self._remember()
+                self._bring_back(at)
+            case Rewound(to):
+                self._rewind(to)
             case Configured() as configured:
                 self._configure(configured)
-            case Cut() | Spent() | Failed() | Interrupted():
+            case Cut() | Spent() | Titled() | Failed() | Interrupted():
                 pass
             case _:
                 assert_never(event.fact)
@@ -104,84 +171,92 @@ class View:
         """The system part, from the most stable tier to the least; entries close the pinned tier."""
         if self._sections is None:
             settled = [live for live in self.entries.values() if live.id not in self._standing]
-            own = self.configured.sections if self.configured else ()
-            entries = projection.entries(settled)
-            every = (*own, *((entries,) if entries else ()), *self._settled.values())
+            configured = self.configured.sections if self.configured else ()
+            entries = render.entries(settled)
+            every = (*configured, *((entries,) if entries else ()), *self._settled.values())
             self._sections = tuple(sorted(every, key=lambda section: TIERS.index(section.tier)))
         return self._sections
 
     @property
     def messages(self) -> tuple[Message, ...]:
         self._grow()
-        return self._tape.messages
+        return self._list.messages
 
     def request(self) -> Request:
         """The next request, without cache marks."""
         config = self.configured or Configured(provider="", model="", strategy="timeline")
-        return Request(config.model, self.sections, self.messages, self._tools, config.effort, config.max_output)
+        effort, output, schema = config.effort, config.max_output, config.answer_schema
+        return Request(config.model, self.sections, self.messages, self._tools, effort, output, answer_schema=schema)
 
-    def prompts(self) -> tuple[Unit, ...]:
+    def prompts(self) -> tuple[Group, ...]:
         """What the user asked first in this segment, and last: neither is ever hidden."""
-        first = next((unit for unit in self.units if unit.place == self.first), None)
-        newest = next((unit for unit in reversed(self.units) if unit.is_prompt), None)
-        return tuple(unit for unit in (first, newest if newest is not first else None) if unit)
+        first = next((group for group in self.groups if group.place == self.first), None)
+        newest = next((group for group in reversed(self.groups) if group.is_prompt), None)
+        return tuple(group for group in (first, newest if newest is not first else None) if group)
 
-    def rules(self) -> tuple[Unit, ...]:
+    def rules(self) -> tuple[Group, ...]:
         """The newest of each name among what entered to stay, such as the instruction files of a subdirectory."""
-        notices = {unit.section.name: unit for unit in self.units if unit.section}
-        return tuple(unit for unit in notices.values() if unit.section and unit.section.tier != "volatile")
+        notices = {group.section.name: group for group in self.groups if group.section}
+        return tuple(group for group in notices.values() if group.section and group.section.tier != "volatile")
 
-    def pinned(self) -> tuple[Unit, ...]:
+    def pinned(self) -> tuple[Group, ...]:
         """Units that no compaction hides: the prompts, rules, and the newest context of each name that came with the
         last prompt."""
         prompts = self.prompts()
-        newest = max((unit.place for unit in prompts), default=(0, 0))
-        notices = {unit.section.name: unit for unit in self.units if unit.section and unit.place > newest}
-        units = {unit.place: unit for unit in (*prompts, *self.rules(), *notices.values())}
-        return tuple(units.values())
+        newest = max((group.place for group in prompts), default=(0, 0))
+        notices = {group.section.name: group for group in self.groups if group.section and group.place > newest}
+        kept_groups = [
+            group for group in self.groups if self.kept and any(item.place[0] in self.kept for item in group.items)
+        ]
+        groups = {group.place: group for group in (*prompts, *self.rules(), *notices.values(), *kept_groups)}
+        return tuple(groups.values())
 
     def open_calls(self) -> tuple[ToolCall, ...]:
         """Calls that have no result, oldest first."""
-        waiting = [unit for unit in self.units if unit.open] if self._open else []
+        waiting = [group for group in self.groups if group.open] if self._open else []
         return tuple(
             call
-            for unit in waiting
-            for call, item in zip(unit.item.message.calls, unit.results, strict=True)
+            for group in waiting
+            for call, item in zip(group.item.message.calls, group.results, strict=True)
             if item is None
         )
 
     def notices(self) -> dict[str, Section]:
         """The newest visible notice of each name."""
-        standing = {unit.section.name: unit.section for unit in self.units if unit.section}
+        standing = {group.section.name: group.section for group in self.groups if group.section}
         return self._settled | standing
 
-    def shown(self, unit: Unit) -> tuple[Message, ...]:
-        """The messages of a unit as the model sees them, with a result for every call."""
-        head = self.clipped(unit.item)
-        if unit.place == self.first:
-            head = projection.summarized(head, self.summary)
+    def shown(self, group: Group) -> tuple[Message, ...]:
+        """The messages of a group as the model sees them, with a result for every call."""
+        head = self.clipped(group.item)
+        if group.place == self.first:
+            head = render.summarized(head, self.summary)
+        if not group.results:
+            return (head,) if head.blocks else ()
         answers = tuple(
-            self.clipped(item) if item else projection.missing(call)
-            for call, item in zip(unit.item.message.calls, unit.results, strict=True)
+            self.clipped(item) if item else render.missing(call)
+            for call, item in zip(group.item.message.calls, group.results, strict=True)
         )
         return (head, *answers) if head.blocks else answers
 
     def clipped(self, item: Item) -> Message:
         """A message as the model sees it, with what clips and the limit for tool results leave of it."""
+        if not self._clips and render.is_small(item.message):
+            return item.message
         at, block = item.place
         keep = [self.allowed((at, block + number), part) for number, part in enumerate(item.message.blocks)]
         if all(allowed is None for allowed in keep):
             return item.message
-        known = self._short.get(item.place)
-        if known is None:
-            known = projection.clipped(item.message, f"#{at}", keep, self._estimator)
-            if known is not item.message:
-                self._short[item.place] = known
-        return known
+        short = self._short.get(item.place)
+        if short is None:
+            short = render.clipped(item.message, f"#{at}", keep, self._estimator)
+            if short is not item.message:
+                self._short[item.place] = short
+        return short
 
-    def allowed(self, place: Place, block: Block) -> int | None:
+    def allowed(self, place: Position, block: Block) -> int | None:
         """The tokens of a block that are shown, None when all are."""
-        return self._clips.get(place, projection.SHOWN if isinstance(block, ToolResult) else None)
+        return self._clips.get(place, render.SHOWN if isinstance(block, ToolResult) else None)
 
     # --- how large it is, in o200k_base ---
 
@@ -190,61 +265,64 @@ class View:
 
     def tokens(self) -> int:
         self._grow()
-        return self.fixed_tokens() + self._tape.tokens()
+        return self.fixed_tokens() + self._list.tokens()
 
-    def tokens_since(self, unit: int) -> int:
-        """Of the units from this one of `units` on."""
+    def tokens_since(self, group: int) -> int:
+        """Of the groups from this one of `groups` on."""
         self._grow()
-        return self._tape.tokens(since=self._offsets[unit]) if unit < len(self._offsets) else 0
+        return self._list.tokens(since=self._offsets[group]) if group < len(self._offsets) else 0
 
-    def messages_since(self, unit: int) -> tuple[Message, ...]:
+    def messages_since(self, group: int) -> tuple[Message, ...]:
         self._grow()
-        return self._tape.messages[self._offsets[unit] :] if unit < len(self._offsets) else ()
+        return self._list.messages[self._offsets[group] :] if group < len(self._offsets) else ()
 
     def newest_gap(self) -> int | None:
         """The number of the message that stands in for what was hidden last."""
         self._grow()
-        return next((self._offsets[index] for index, unit in enumerate(self.units) if unit.place == self._gap), None)
+        return next((self._offsets[index] for index, group in enumerate(self.groups) if group.place == self._gap), None)
 
-    def unit_tokens(self, unit: Unit) -> int:
-        return self._estimator.messages(self.shown(unit))
+    def group_tokens(self, group: Group) -> int:
+        return self._estimator.messages(self.shown(group))
 
     @property
     def counted(self) -> bool:
         """Was it counted before? Then only what is new costs anything."""
-        return self._tape.counted > 0
+        return self._list.counted > 0
 
     # --- the parts of the fold ---
 
-    def _say(self, item: Item) -> None:
+    def _say(self, item: Item) -> Group | None:
         message = item.message
         if message.role == "tool":
             at, block = item.place
             for number, part in enumerate(message.blocks):
                 if isinstance(part, ToolResult):
-                    whole = message if len(message.blocks) == 1 else msgspec.structs.replace(message, blocks=(part,))
-                    self._answer(part.call_id, Item((at, block + number), whole))
-            return
-        unit = Unit("said", item, results=(None,) * len(message.calls))
+                    single = message if len(message.blocks) == 1 else msgspec.structs.replace(message, blocks=(part,))
+                    self._answer(part.call_id, Item((at, block + number), single))
+            return None
+        group = Group("said", item, results=(None,) * len(message.calls))
         self._open.update(call.id for call in message.calls)
-        self.units.append(unit)
-        if self.first is None and unit.is_prompt:
-            self.first = unit.place
+        self.groups.append(group)
+        if self.first is None and group.is_prompt:
+            self.first = group.place
+        return group
 
     def _answer(self, call_id: str, item: Item) -> None:
         """Put a result in the place of its call; one that answers no call is not shown."""
         if call_id not in self._open:
             return
-        for index in range(len(self.units) - 1, -1, -1):
-            unit = self.units[index]
+        for index in range(len(self.groups) - 1, -1, -1):
+            group = self.groups[index]
+            if not group.open:
+                continue
             waiting = [
                 number
-                for number, (call, known) in enumerate(zip(unit.item.message.calls, unit.results, strict=True))
-                if known is None and call.id == call_id
+                for number, (call, answer) in enumerate(zip(group.item.message.calls, group.results, strict=True))
+                if answer is None and call.id == call_id
             ]
             if waiting:
-                results = (*unit.results[: waiting[0]], item, *unit.results[waiting[0] + 1 :])
-                self.units[index] = msgspec.structs.replace(unit, results=results)
+                results = (*group.results[: waiting[0]], item, *group.results[waiting[0] + 1 :])
+                self.groups[index] = msgspec.structs.replace(group, results=results)
                 self._changed(index)
                 if len(waiting) == 1:
                     self._open.discard(call_id)
@@ -256,14 +334,15 @@ class View:
         self._sections = None
         if id in self._standing:
             self._standing.remove(id)
-            self._keep(unit for unit in self.units if unit.id != id)
+            self._keep(group for group in self.groups if group.id != id)
 
     def _configure(self, configured: Configured) -> None:
         self.configured = configured
         self._sections = None
         self._tools = tuple(sorted(configured.tools, key=lambda spec: spec.name))
         if configured.base is not None:
-            self._settle_notices(self.units, ())
+            self._remember()
+            self._settle_notices(self.groups, ())
             self._restart(configured.base)
 
     def _restart(self, messages: Iterable[Message]) -> None:
@@ -272,47 +351,85 @@ class View:
         self._keep(())
         self.hidden, self.first = [], None
         self._clips, self._short, self._open = {}, {}, set()
-        under_prompt = Text(projection.under_prompt(self.summary))
-        found, block = False, 0
+        under_prompt = Text(render.under_prompt(self.summary))
+        summarized, block = False, 0
         for message in messages:
-            if message.name == projection.ENTRIES:
+            if message.name == render.ENTRIES:
                 continue
             blocks = tuple(part for part in message.blocks if part != under_prompt)
             if len(blocks) < len(message.blocks):
-                found, message = True, msgspec.structs.replace(message, blocks=blocks)
+                summarized, message = True, msgspec.structs.replace(message, blocks=blocks)
             self._say(Item((self.at, block), message))
             block += len(message.blocks)
-        self.summary = self.summary if found else ""
+        self.summary = self.summary if summarized else ""
 
     def _rotate(self, rotation: Rotated) -> None:
-        dropped = [unit for unit in self.units if unit.at < rotation.keep_from]
-        kept = [unit for unit in self.units if unit.at >= rotation.keep_from and unit.kind in ("said", "notice")]
+        dropped = [group for group in self.groups if group.at < rotation.keep_from]
+        staying = [
+            group for group in self.groups if group.at >= rotation.keep_from and group.kind in ("said", "notice")
+        ]
         self._settle_entries()
-        self._settle_notices(dropped, kept)
+        self._settle_notices(dropped, staying)
         self.hidden, self.summary, self.first = [], "", None
-        opening = Item((self.at, 0), say("user", rotation.handover, name=projection.HANDOVER))
-        self._keep((*([Unit("handover", opening)] if rotation.handover else []), *kept))
+        opening = Item((self.at, 0), say("user", rotation.handover, name=render.HANDOVER))
+        self._keep((*([Group("handover", opening)] if rotation.handover else []), *staying))
 
     def _compact(self, checkpoint: Checkpointed) -> None:
         self._settle_entries()
         self._clip(checkpoint)
-        covered = [unit for unit in self.units if self._covers(checkpoint, unit)]
-        gone = {unit.place for unit in covered}
-        kept = [unit for unit in self.units if unit.place not in gone]
-        self._settle_notices(covered, kept)
-        self.hidden = sorted(
-            (*self.hidden, *(unit for unit in covered if unit.kind != "marker")), key=lambda unit: unit.place
-        )
+        covered = [group for group in self.groups if self._covers(checkpoint, group)]
+        places = {group.place for group in covered}
+        staying = [group for group in self.groups if group.place not in places]
+        self._settle_notices(covered, staying)
+        gone = [group for group in covered if group.kind != "marker"]
+        self.hidden = sorted((*self.hidden, *gone), key=lambda group: group.place)
         if checkpoint.marker and covered:
             self._gap = place = _place_of_marker(covered[0])
             self._clips.pop(place, None)  # it was about the marker that stood here before
             self._short.pop(place, None)
-            marker = Item(place, say("user", checkpoint.marker, name=projection.COMPACTED))
-            kept.insert(self.units.index(covered[0]), Unit("marker", marker))
-        self._keep(kept)
+            marker = Item(place, say("user", checkpoint.marker, name=render.COMPACTED))
+            staying.insert(self.groups.index(covered[0]), Group("marker", marker))
+        self._keep(staying)
+
+    # --- what the user brings back, and going back ---
+
+    def _bring_back(self, at: int) -> None:
+        """Show what stands at a position, whole; the marker of an omission that stood for it alone goes."""
+        self.kept.add(at)
+        back = [group for group in self.hidden if any(item.place[0] == at for item in group.items)]
+        self.hidden = [group for group in self.hidden if group not in back]
+        self._clips = {place: keep for place, keep in self._clips.items() if place[0] != at}
+        self._short = {place: short for place, short in self._short.items() if place[0] != at}
+        gaps = {_place_of_marker(group) for group in back}
+        groups = [group for group in self.groups if not (group.place in gaps and _is_omission(group))]
+        for group in back:
+            later = (n for n, other in enumerate(groups) if other.kind != "handover" and other.place > group.place)
+            groups.insert(next(later, len(groups)), group)
+        touched = (n for n, group in enumerate(groups) if any(item.place[0] == at for item in group.items))
+        self._changed(min(next(touched, len(groups)), len(self._offsets)))
+        self._keep(groups)
+
+    def _remember(self) -> None:
+        """Keep the state before a rewrite, for who goes back behind it."""
+        state = {name: getattr(self, name).copy() for name in _STATE}
+        self.rewrites.remember(self.at, state | {name: getattr(self, name) for name in _NAMED_STATE})
+
+    def _rewind(self, to: int) -> None:
+        """Forget what came after a position. Entries live on: they were made to last."""
+        self._settle_entries()
+        self._changed(0)
+        for name, value in self.rewrites.take_back(to).items():
+            setattr(self, name, value.copy() if name in _STATE else value)
+        self._short, self._sections = {}, None
+        self.prompted = [group for group in self.prompted if group.at <= to]
+        self.hidden = [group for group in self.hidden if group.at <= to]
+        self.kept = {at for at in self.kept if at <= to}
+        self.first = self.first if self.first is None or self.first[0] <= to else None
+        self._keep(group for group in self.groups if group.at <= to and group.kind != "entry")
+        self._open = {call.id for group in self.groups if group.open for call in group.item.message.calls}
 
     def _clip(self, checkpoint: Checkpointed) -> None:
-        """Shorten blocks and set the summary; what is on the tape from the first of them on is shown anew."""
+        """Shorten blocks and set the summary; what is in the list from the first of them on is shown anew."""
         for clip in checkpoint.clips:
             place = (clip.at, clip.block)
             self._clips[place] = min(clip.keep, self._clips.get(place, clip.keep))
@@ -321,59 +438,63 @@ class View:
             self.summary = checkpoint.summary
             positions |= {self.first[0]} if self.first else set()
         touched = (
-            index for index, unit in enumerate(self.units) if any(item.place[0] in positions for item in unit.items)
+            index for index, group in enumerate(self.groups) if any(item.place[0] in positions for item in group.items)
         )
-        self._changed(next(touched, len(self.units)))
+        self._changed(next(touched, len(self.groups)))
         self._short = {place: short for place, short in self._short.items() if place[0] not in positions}
 
-    def _covers(self, checkpoint: Checkpointed, unit: Unit) -> bool:
+    def _covers(self, checkpoint: Checkpointed, group: Group) -> bool:
         """Is it hidden? By its position; or, among the many messages of one fact, by clips that leave nothing."""
-        if unit.place == self.first or unit.kind in ("entry", "handover"):
+        if group.place == self.first or group.kind in ("entry", "handover"):
             return False
-        if any(start <= unit.at <= end for start, end in checkpoint.hidden):
+        if any(start <= group.at <= end for start, end in checkpoint.hidden):
             return True
-        at, block = unit.place
-        return all(self._clips.get((at, block + number)) == 0 for number in range(len(unit.item.message.blocks)))
+        at, block = group.place
+        return all(self._clips.get((at, block + number)) == 0 for number in range(len(group.item.message.blocks)))
 
     def _settle_entries(self) -> None:
         """Move entries from where they entered into the pinned part."""
         if self._standing:
             self._standing.clear()
             self._sections = None
-            self._keep(unit for unit in self.units if unit.kind != "entry")
+            self._keep(group for group in self.groups if group.kind != "entry")
 
-    def _settle_notices(self, dropped: Iterable[Unit], kept: Iterable[Unit]) -> None:
+    def _settle_notices(self, dropped: Iterable[Group], kept: Iterable[Group]) -> None:
         """Rules that are hidden move into the system part, unless newer ones of that name stand; volatile ones go."""
-        standing = {unit.section.name for unit in kept if unit.section}
-        for unit in dropped:
-            if unit.section and unit.section.tier != "volatile" and unit.section.name not in standing:
-                self._settled[unit.section.name] = msgspec.structs.replace(unit.section, role="system")
+        standing = {group.section.name for group in kept if group.section}
+        for group in dropped:
+            if group.section and group.section.tier != "volatile" and group.section.name not in standing:
+                self._settled[group.section.name] = msgspec.structs.replace(group.section, role="system")
                 self._sections = None
 
-    # --- the tape ---
+    # --- the message list ---
 
-    def _keep(self, units: Iterable[Unit]) -> None:
-        """Show these units from now on; what comes before the first difference stays on the tape."""
-        before, self.units = self.units, list(units)
-        same = 0
-        for old, new in zip(before, self.units, strict=False):
-            if old is not new:
+    def _keep(self, groups: Iterable[Group]) -> None:
+        """Show these groups from now on; what comes before the first difference stays in the list."""
+        before, self.groups = self.groups, list(groups)
+        unchanged = 0
+        for earlier, group in zip(before, self.groups, strict=False):
+            if earlier is not group:
                 break
-            same += 1
-        self._changed(same)
+            unchanged += 1
+        self._changed(unchanged)
 
     def _changed(self, index: int) -> None:
         if index < len(self._offsets):
-            self._tape.cut(self._offsets[index])
+            self._list.cut(self._offsets[index])
             del self._offsets[index:]
 
     def _grow(self) -> None:
-        for unit in self.units[len(self._offsets) :]:
-            self._offsets.append(len(self._tape))
-            self._tape.extend(self.shown(unit))
+        for group in self.groups[len(self._offsets) :]:
+            self._offsets.append(len(self._list))
+            self._list.extend(self.shown(group))
 
 
-def _place_of_marker(first: Unit) -> Place:
-    """Where the first hidden unit was, but not its place: blocks below zero are nobody's."""
+def _is_omission(group: Group) -> bool:
+    return group.kind == "marker" and group.item.message.text.startswith(OMITTED)
+
+
+def _place_of_marker(first: Group) -> Position:
+    """Where the first hidden group was, but not its place: blocks below zero are nobody's."""
     at, block = first.place
     return (at, block if block < 0 else -1 - block)

@@ -1,4 +1,4 @@
-"""What can go wrong, and whose fault is it?
+"""The tree of errors: what can go wrong, and whose fault it is.
 
 RaError
 ├── UserError                the user can mend it; the text names the fix           exit 2
@@ -6,6 +6,7 @@ RaError
 │   └── UsageError           a wrong flag, argument or call of the library
 ├── Refused                  permission or trust; nothing was sent                  exit 4
 ├── Stopped                  a limit or a hook ended the run                        exit 3
+├── Unfit                    the answer does not have the form that was asked for   exit 5
 ├── SessionInUse             another process writes this session                    exit 75
 ├── StoreError               the timeline's file cannot be used                     exit 1
 ├── HookFailed               a hook raised or timed out                             exit 1
@@ -19,10 +20,14 @@ RaError
 
 from ra.core.messages import Message
 from ra.core.model import Usage
+from ra.core.redaction import redacted
 
 
 class RaError(Exception):
     exit_code = 1
+
+    def __init__(self, *texts: object) -> None:
+        super().__init__(*(redacted(text) if isinstance(text, str) else text for text in texts))
 
 
 class UserError(RaError):
@@ -43,6 +48,10 @@ class Refused(RaError):
 
 class Stopped(RaError):
     exit_code = 3
+
+
+class Unfit(RaError):
+    exit_code = 5
 
 
 class SessionInUse(RaError):
@@ -66,12 +75,24 @@ class ProviderError(RaError):
 
 
 class Overflowed(ProviderError):
-    """`limit` is the window that the provider named, None when it named none; `sent` what it counted."""
+    """`limit` is the window that the provider named, None when it named none; `sent` what it counted.
 
-    def __init__(self, text: str, *, status: int = 400, limit: int | None = None, sent: int | None = None) -> None:
+    `suspected`: nothing in its words says so. A shorter request tells whether it was that.
+    """
+
+    def __init__(
+        self,
+        text: str,
+        *,
+        status: int = 400,
+        limit: int | None = None,
+        sent: int | None = None,
+        suspected: bool = False,
+    ) -> None:
         super().__init__(text, status=status)
         self.limit = limit
         self.sent = sent
+        self.suspected = suspected
 
 
 class AuthFailed(ProviderError):
@@ -83,11 +104,14 @@ class QuotaExceeded(ProviderError):
 
 
 class Unavailable(ProviderError):
-    """`retry_after_s` is what the server asked for, None when it did not."""
+    """`retry_after_s` is what the server asked for, None when it did not. More than `tries` are vain."""
 
-    def __init__(self, text: str, *, status: int = 0, retry_after_s: float | None = None) -> None:
+    def __init__(
+        self, text: str, *, status: int = 0, retry_after_s: float | None = None, tries: int | None = None
+    ) -> None:
         super().__init__(text, status=status)
         self.retry_after_s = retry_after_s
+        self.tries = tries
 
 
 class BadStream(ProviderError):

@@ -1,4 +1,4 @@
-"""What does a face hear while a run goes on? Events, the last of which is always RunEnded."""
+"""The events that a face receives during a run; the last one is always RunEnded."""
 
 from typing import Literal
 
@@ -8,7 +8,7 @@ from ra.core.messages import Message, ToolCall, ToolResult
 from ra.core.model import Reply, Usage
 from ra.core.value import Value
 
-Outcome = Literal["answered", "failed", "limit", "refused", "empty", "interrupted"]
+Outcome = Literal["answered", "failed", "mistake", "limit", "refused", "empty", "unfit", "interrupted"]
 
 
 class TurnStarted(Value, frozen=True):
@@ -34,11 +34,15 @@ class CallDelta(Value, frozen=True):
 
 
 class Retrying(Value, frozen=True):
-    """An attempt failed and another follows. With `restart`, text already shown will be said anew from the start."""
+    """An attempt failed and another follows. With `restart`, text already shown will be said anew from the start.
+
+    `retries` is how many there will be at most, 0 where that is not known.
+    """
 
     reason: str
     wait_s: float
     restart: bool = False
+    retries: int = 0
 
 
 class Broken(Value, frozen=True):
@@ -60,10 +64,32 @@ class ToolOutput(Value, frozen=True):
     text: str
 
 
+class ChangedLine(Value, frozen=True):
+    """A line of a difference: removed, added, or context. `number` is its line in the file before, or after."""
+
+    sign: Literal["-", "+", " "]
+    number: int
+    text: str
+
+
+class FileChange(Value, frozen=True):
+    """The difference of one file. Each hunk is a run of lines that stand together; `left_out` lines are not told."""
+
+    path: str  # relative to the project, where the file lies in it
+    hunks: tuple[tuple[ChangedLine, ...], ...]
+    added: int = 0
+    removed: int = 0
+    created: bool = False
+    left_out: int = 0
+
+
 class ToolEnded(Value, frozen=True):
+    """`change` is what became of a file, when the call changed one."""
+
     call: ToolCall
     result: ToolResult
     seconds: float
+    change: FileChange | None = None
 
 
 class TurnEnded(Value, frozen=True):

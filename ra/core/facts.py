@@ -1,10 +1,10 @@
-"""What can happen in a session? Facts: the timeline is a list of them, and everything else is a fold over it."""
+"""The facts of a timeline: what can happen in a session. Everything else is a fold over them."""
 
 from typing import Literal
 
 from ra.core.messages import Message
 from ra.core.model import Effort, Section, ToolSpec, Usage
-from ra.core.value import Value
+from ra.core.value import JsonObject, Value
 
 
 class Said(Value, frozen=True):
@@ -20,13 +20,17 @@ class Cut(Value, frozen=True):
     reason: str
 
 
+Purpose = Literal["turn", "summary", "planner", "agent"]
+"""What a model call was made for."""
+
+
 class Spent(Value, frozen=True):
     """One model call: its usage, its price (decimal dollars; "" while no price is known) and what the request held."""
 
     model: str
     usage: Usage
     dollars: str = ""
-    purpose: Literal["turn", "summary", "planner", "agent"] = "turn"
+    purpose: Purpose = "turn"
     parts: dict[str, int] = {}  # tokens of the request by source
     seconds: float = 0.0
     estimated: bool = False  # the provider told no usage: it is ours
@@ -47,6 +51,7 @@ class Configured(Value, frozen=True):
     effort: Effort = Effort()
     max_output: int = 8192
     base: tuple[Message, ...] | None = None
+    answer_schema: JsonObject = {}
 
 
 class Noticed(Value, frozen=True):
@@ -108,6 +113,24 @@ class Edited(Value, frozen=True):
     messages: tuple[Message, ...]
 
 
+class Kept(Value, frozen=True):
+    """The user wants the message or result at this position in every request: back, if it was hidden or shortened."""
+
+    at: int
+
+
+class Rewound(Value, frozen=True):
+    """The user went back: what came after position `to` is not part of the conversation. Recall still reads it."""
+
+    to: int
+
+
+class Titled(Value, frozen=True):
+    """The user gave the session a title, in place of its first prompt."""
+
+    title: str
+
+
 class Failed(Value, frozen=True):
     kind: str
     text: str
@@ -119,8 +142,8 @@ class Interrupted(Value, frozen=True):
     reason: str
 
 
-Rewrite = Checkpointed | Rotated | Edited
-Fact = Said | Cut | Spent | Configured | Noticed | EntrySet | EntryRemoved | Rewrite | Failed | Interrupted
+Rewrite = Checkpointed | Rotated | Edited | Kept | Rewound
+Fact = Said | Cut | Spent | Configured | Noticed | EntrySet | EntryRemoved | Rewrite | Titled | Failed | Interrupted
 
 
 class TimelineEvent(Value, frozen=True):

@@ -1,4 +1,4 @@
-"""What is handed in as a plain function? One name for each shape that more than one module takes."""
+"""Names for the functions that several modules take as a parameter."""
 
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
@@ -12,6 +12,12 @@ Emit = Callable[[Event], None]
 
 Price = Callable[[str, Usage], Decimal | None]
 """(model, usage) → dollars; None when nobody knows the model's price."""
+
+
+def no_price(model: str, usage: Usage) -> Decimal | None:
+    """For who counts tokens only."""
+    return None
+
 
 CallPlugin = Callable[..., Awaitable[Any]]
 """`plugins.Worker().call`: (function, *args, timeout_s, file, what) → what the user's function returns.

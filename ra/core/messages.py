@@ -1,7 +1,11 @@
-"""What do a user, a model and a tool say to each other? Messages made of blocks."""
+"""Messages between user, model and tools, made of blocks."""
 
-from typing import Literal
+from collections.abc import Mapping
+from typing import Any, Literal
 
+import msgspec
+
+from ra.core.text import clean
 from ra.core.value import JsonObject, Value
 
 Role = Literal["system", "user", "assistant", "tool"]
@@ -82,3 +86,77 @@ def say(role: Role, text: str, *, name: str = "") -> Message:
 def result(call: ToolCall, text: str, *, is_error: bool = False) -> Message:
     """The tool message that answers `call` with text."""
     return Message("tool", (ToolResult(call.id, call.name, (Text(text),), is_error),))
+
+
+def tool_output(text: str, name: str) -> Message:
+    """Output of a tool that no call asked for: labelled text, because no provider takes a result without a call."""
+    return say("user", f"[Output of the tool {name}]\n{text}", name=f"tool:{name}")
+
+
+def plain_message(value: object) -> Message:
+    """A message from a Message, from an object with `role` and `content` (text, or a list of texts and blocks), or from
+    the JSON of a Message. Raises TypeError for what cannot be stored and sent.
+    """
+    if isinstance(value, Message):
+        message = value
+    else:
+        fields: Mapping[str, Any] = (
+            value
+            if isinstance(value, Mapping)
+            else {key: getattr(value, key, None) for key in ("role", "content", "tool_call_id", "name")}
+        )
+        if not fields.get("role"):
+            raise TypeError(f"a message is a Message or {{'role': …, 'content': …}}, not {type(value).__name__}")
+        if "blocks" not in fields and fields.get("role") == "tool":
+            return _tool_message(fields)
+        message = (
+            _converted(fields, Message)
+            if "blocks" in fields
+            else _converted({"role": fields["role"], "blocks": _blocks(fields.get("content"))}, Message)
+        )
+    try:
+        # What was built by hand is checked like what was read: the timeline must be able to store it.
+        return msgspec.json.decode(msgspec.json.encode(message), type=Message)
+    except (msgspec.ValidationError, UnicodeEncodeError, TypeError) as error:
+        raise TypeError(f"not a message that can be stored: {error}") from error
+
+
+def _tool_message(fields: Mapping[str, Any]) -> Message:
+    call_id = fields.get("tool_call_id") or fields.get("toolCallId")
+    name = str(fields.get("name") or "tool")
+    content = tuple(block for block in _blocks(fields.get("content")) if isinstance(block, Content))
+    if call_id:
+        return Message("tool", (ToolResult(str(call_id), name, content),))
+    return tool_output("\n".join(block.text for block in content if isinstance(block, Text)), name)
+
+
+def _blocks(content: object) -> tuple[Block, ...]:
+    match content:
+        case str():
+            return (Text(clean(content)),)
+        case list() | tuple():
+            return tuple(_block(part) for part in content)
+        case _:
+            raise TypeError(f"the content of a message is text or a list of blocks, not {type(content).__name__}")
+
+
+def _block(part: object) -> Block:
+    match part:
+        case str():
+            return Text(clean(part))
+        case {"type": "text", "text": str(text)}:
+            return Text(clean(text))
+        case Mapping():
+            block: Block = _converted(part, Block)
+            return block
+        case Text() | Image() | Document() | Thinking() | ToolCall() | ToolResult():
+            return part
+        case _:
+            raise TypeError(f"a block of a message is text or a block, not {type(part).__name__}")
+
+
+def _converted(value: object, kind: Any) -> Any:
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        raise TypeError(str(error)) from error

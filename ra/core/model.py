@@ -1,8 +1,9 @@
-"""What goes to a model and what comes back? Request and Reply, and what they are made of."""
+"""Request and Reply: what goes to a model, what comes back, and what they are made of."""
 
 import operator
 from typing import Literal
 
+import msgspec
 from msgspec.structs import astuple
 
 from ra.core.messages import Message, Role
@@ -33,6 +34,23 @@ class Usage(Value, frozen=True):
 
     def __sub__(self, other: "Usage") -> "Usage":
         return Usage(*map(operator.sub, astuple(self), astuple(other)))
+
+
+class TokenCounts(msgspec.Struct, frozen=True, rename="camel"):
+    """A Usage as HTTP and the bench write and read it: `inputTokens`, `outputTokens` …"""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_create_tokens: int
+
+    @classmethod
+    def of(cls, usage: Usage) -> "TokenCounts":
+        return cls(usage.input, usage.output, usage.cache_read, usage.cache_write)
+
+    @property
+    def usage(self) -> Usage:
+        return Usage(self.input_tokens, self.output_tokens, self.cache_read_tokens, self.cache_create_tokens)
 
 
 class ToolSpec(Value, frozen=True):
@@ -81,6 +99,7 @@ class Request(Value, frozen=True):
     max_output: int = 8192
     marks: Marks = Marks()
     cache_key: str = ""
+    answer_schema: JsonObject = {}  # what the answer must fit, where the provider itself sees to that
 
 
 class Reply(Value, frozen=True):

@@ -1,4 +1,4 @@
-"""Which rows of a table may a model's name mean? Its spellings without vendors, and their stems without dates."""
+"""Read a model's name: its spellings without vendors, and their stems without dates."""
 
 import re
 from collections.abc import Iterator

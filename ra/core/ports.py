@@ -1,4 +1,4 @@
-"""What can be swapped? Protocols with at least two shipped implementations each."""
+"""Protocols with at least two shipped implementations each."""
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Protocol
@@ -38,6 +38,11 @@ class Timeline(Protocol):
     """The append-only log of one session: in a file, or in memory with `--no-session`."""
 
     session: str
+
+    @property
+    def durable(self) -> bool:
+        """Whether what is recorded outlives the process."""
+        ...
 
     def append(self, *facts: Fact) -> Sequence[TimelineEvent]:
         """Record facts, durably, in order. Raises StoreError."""

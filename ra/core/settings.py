@@ -1,4 +1,4 @@
-"""How do packages declare what a user may configure? As Settings structs; `config` sums them up."""
+"""The base of what packages let a user configure; `config` sums them up."""
 
 import re
 
@@ -19,5 +19,5 @@ def snake(key: str) -> str:
 
 def camel(key: str) -> str:
     """`max_tokens` is read as `maxTokens`."""
-    head, *rest = key.split("_")
-    return head + "".join(part.title() for part in rest)
+    head, *words = key.split("_")
+    return head + "".join(part.title() for part in words)

@@ -1,4 +1,14 @@
-"""How is text from anywhere made fit to be stored, named, framed and shown? Pure functions that all packages share."""
+"""Make text fit to be stored, named, framed and shown."""
+
+import re
+
+# C0 (but \t and \n), DEL, C1; bidirectional overrides; fillers, tags and the variation selectors that are used to hide
+# text. Joiners and the two selectors of emoji stay: without them words and pictures fall apart.
+_UNSAFE = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028\u2029"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff]"
+)
 
 
 def clean(text: str) -> str:
@@ -31,3 +41,22 @@ def reference(text: str) -> str:
     from hashlib import sha256  # loads OpenSSL, which most runs do not need
 
     return "~" + sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
+
+
+def visible(text: str) -> str:
+    """The text with everything that could steer a terminal shown as a picture of itself, or left out."""
+    return _UNSAFE.sub(_picture, text.replace("\r\n", "\n"))
+
+
+def visible_line(text: str, width: int = 120) -> str:
+    """The text as one visible line of at most `width` characters."""
+    return visible(one_line(text, width))
+
+
+def _picture(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "␡"
+    return "�" if code < 0xA0 or 0xD800 <= code <= 0xDFFF else ""

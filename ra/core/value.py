@@ -1,4 +1,4 @@
-"""What is every value in ra made of? A frozen struct with a `type` tag.
+"""What every value in ra is made of: a frozen struct with a `type` tag.
 
 `msgspec.Struct` and not a dataclass: a frozen, slotted dataclass costs 0.5 ms of start-up each, a struct 0.013 ms,
 and the same declaration also reads and writes the JSON that the timeline stores.
@@ -12,6 +12,9 @@ import msgspec
 _CAPITALS = re.compile(r"(?<!^)(?=[A-Z])")
 
 JsonObject = dict[str, Any]
+
+MAX_NESTING = 100
+"""Levels of lists and objects in what a model writes: far more than a tool needs, far less than a stack holds."""
 
 
 def tag_of(class_name: str) -> str:
@@ -29,3 +32,19 @@ class Value(msgspec.Struct, frozen=True, tag_field="type", tag=tag_of, omit_defa
 def encode(value: Any) -> bytes:
     """The one way that values become JSON: same value, same bytes."""
     return msgspec.json.encode(value)
+
+
+def too_deep(value: Any, most: int = MAX_NESTING) -> bool:
+    """Does JSON nest deeper than this? Seen level by level: a walk down would end where the stack does."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            child
+            for item in level
+            if isinstance(item, dict | list)
+            for child in (item.values() if isinstance(item, dict) else item)
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True

@@ -1,4 +1,4 @@
-"""Is it worth rewriting the window now? Compaction as a priced decision: `auto`.
+"""Decide by price whether rewriting the window pays now: the economy of `auto`.
 
 Carrying text that could be cut costs a cache read in every request: that is the rent. Cutting it means that what
 stands behind the cut is written to the cache anew: that is the price. Nobody knows how long a session will last, so
@@ -12,12 +12,13 @@ the session has cost, beyond what earlier cuts have saved.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Literal, NamedTuple, get_args
 
 from ra.core.facts import Checkpointed, Configured, Rotated, Spent, TimelineEvent
 from ra.core.model import Usage
-from ra.costs.prices import PriceRow
-from ra.costs.promptcache import CacheRules
+from ra.costs.prices import PriceRow, Prices
+from ra.costs.promptcache import CacheRules, rules_for
 
 MILLION = 1_000_000
 AT_RISK = 0.04  # of what the session has cost may be lost on cuts that the session was too short to repay
@@ -48,7 +49,7 @@ class Cuttable(NamedTuple):
         return self.before + self.stand_in + self.behind
 
 
-class Economy:
+class SessionEconomy:
     """A fold over the facts of one session; what it answers follows from them, so that a replay decides as the run did.
 
     `row` names the prices of a model, `rules` how its provider caches; `index` is the most that indexes may have.
@@ -187,3 +188,16 @@ def _dollars(spent: Spent, row: PriceRow | None) -> float:
 
 def _reading(row: PriceRow, total: int) -> float:
     return float(row.at(total).cache_read) * total / MILLION
+
+
+def economy_for(prices: Prices, provider: str) -> SessionEconomy:
+    """An economy with the prices and the cache rules of a provider."""
+    return SessionEconomy(partial(_row, prices, provider), partial(_rules, provider))
+
+
+def _row(prices: Prices, provider: str, model: str) -> PriceRow | None:
+    return prices.row(model, provider)
+
+
+def _rules(provider: str, model: str) -> CacheRules:
+    return rules_for(model, provider)

@@ -1,4 +1,4 @@
-"""What has been spent, and on what? A fold over the facts of any number of sessions."""
+"""Sum up what was spent, and on what: a fold over the facts of any number of sessions."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -72,7 +72,7 @@ def fold(
     from the cache as far as it went; what has grown since was written or new. So a source is charged for every
     request that carried it, and the rows add up to what was paid.
     """
-    found: dict[str, Spend] = {}
+    spends: dict[str, Spend] = {}
     for session, events in sessions:
         before: dict[str, dict[str, int]] = {}
         for event in events:
@@ -93,10 +93,10 @@ def fold(
                     lines = [(key, spent.usage, Decimal(spent.dollars or 0))]
             for key, usage, dollars in lines:
                 line = Spend(key, 1, usage, dollars, int(not spent.dollars))
-                found[key] = total((found[key], line), key) if key in found else line
+                spends[key] = total((spends[key], line), key) if key in spends else line
     if by == "day":
-        return [found[key] for key in sorted(found)]
-    return sorted(found.values(), key=lambda spend: (-spend.dollars, -spend.usage.total_input, spend.key))
+        return [spends[key] for key in sorted(spends)]
+    return sorted(spends.values(), key=lambda spend: (-spend.dollars, -spend.usage.total_input, spend.key))
 
 
 def _day(at: float) -> str:
@@ -109,41 +109,43 @@ def _tool(part: str) -> str:
 
 def _shares(parts: dict[str, int], before: dict[str, int]) -> list[tuple[str, int]]:
     """The parts along the request: what the request before held already, then what has grown since."""
-    old = [(name, min(tokens, before.get(name, 0))) for name, tokens in parts.items()]
-    grown = [(name, tokens - held) for (name, tokens), (_, held) in zip(parts.items(), old, strict=True)]
-    return [(name, tokens) for name, tokens in (*old, *grown) if tokens]
+    carried = [(name, min(tokens, before.get(name, 0))) for name, tokens in parts.items()]
+    grown = [(name, tokens - held) for (name, tokens), (_, held) in zip(parts.items(), carried, strict=True)]
+    return [(name, tokens) for name, tokens in (*carried, *grown) if tokens]
 
 
 def _split(spent: Spent, shares: list[tuple[str, int]], row: PriceRow | None) -> list[tuple[str, Usage, Decimal]]:
     """The lines of one call: tokens and dollars by part. Dollars add up to what was paid, to the last decimal."""
     usage = spent.usage
     paid = Decimal(spent.dollars or 0)
-    written = Usage(output=usage.output)
+    answers = Usage(output=usage.output)
     if not shares:
         shares = [(OTHER, usage.total_input)]
     lines: dict[str, Usage] = {}
     for key, part in _cut(shares, usage):
         lines[key] = lines.get(key, Usage()) + part
     weights = [(key, part, _weight(part, row, usage)) for key, part in lines.items()]
-    weights.append((ANSWERS, written, _weight(written, row, usage)))
-    whole = sum((weight for _, _, weight in weights), Decimal(0))
-    priced = [(key, part, paid * weight / whole if whole else Decimal(0)) for key, part, weight in weights]
-    rest = paid - sum((dollars for _, _, dollars in priced), Decimal(0))
+    weights.append((ANSWERS, answers, _weight(answers, row, usage)))
+    total_weight = sum((weight for _, _, weight in weights), Decimal(0))
+    priced = [
+        (key, part, paid * weight / total_weight if total_weight else Decimal(0)) for key, part, weight in weights
+    ]
+    rounding = paid - sum((dollars for _, _, dollars in priced), Decimal(0))
     key, part, dollars = priced[-1]
-    priced[-1] = (key, part, dollars + rest)
+    priced[-1] = (key, part, dollars + rounding)
     return [line for line in priced if line[1] != Usage() or line[2]]
 
 
-def _weight(part: Usage, row: PriceRow | None, whole: Usage) -> Decimal:
+def _weight(part: Usage, row: PriceRow | None, whole_call: Usage) -> Decimal:
     if row is None:
         return Decimal(part.total_input + part.output)
-    return PriceRow(row.model, row.at(whole.total_input)).price(part)
+    return PriceRow(row.model, row.at(whole_call.total_input)).price(part)
 
 
 def _cut(shares: list[tuple[str, int]], usage: Usage) -> Iterator[tuple[str, Usage]]:
     """Lay the shares along the request: read first, then written, then plain input."""
-    whole = sum(size for _, size in shares)
-    scale = usage.total_input / whole if whole else 0.0
+    total_size = sum(size for _, size in shares)
+    scale = usage.total_input / total_size if total_size else 0.0
     edges = (usage.cache_read, usage.cache_read + usage.cache_write, usage.total_input)
     start, position = 0, 0.0
     for key, size in shares:

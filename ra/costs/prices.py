@@ -1,4 +1,4 @@
-"""What does a call cost? `price(model, usage)`, exact to the last decimal."""
+"""Price a call, exact to the last decimal."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -115,8 +115,8 @@ class Prices:
                 return self._chosen(stem, self._known(name, day))
         if provider == "local" or name.endswith(":free"):
             return PriceRow(model, FREE)
-        known = self._known(name, day)
-        return PriceRow(model, FREE) if known is None and provider == "scripted" else known
+        row = self._known(name, day)
+        return PriceRow(model, FREE) if row is None and provider == "scripted" else row
 
     def _known(self, name: str, day: str) -> PriceRow | None:
         if self._catalog is None:

@@ -1,11 +1,15 @@
-"""What would a provider's prompt cache make of a request? Tokens read, written and new, as it would bill them.
+"""Simulate a provider's prompt cache: tokens read, written and new, as it would bill them.
 
 One simulator serves `ra context` (cached or new), the loopback test servers (their usage figures) and the bench.
 A request is a list of pieces in the order of the wire: tools, system, messages, one piece per content block.
 """
 
+import re
 from collections.abc import Sequence
+from functools import cache
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from ra.core.model import Usage
 from ra.core.value import Value
@@ -16,7 +20,7 @@ MAX_MARKS = 4
 LOOKBACK = 20
 
 
-class Piece(NamedTuple):
+class CachePiece(NamedTuple):
     """One block of a request: its size, and a number that differs when its content does."""
 
     tokens: int
@@ -39,6 +43,43 @@ class CacheRules(Value, frozen=True):
     writes: bool = False
 
 
+class VendorRules(NamedTuple):
+    """The published rules of a family of models. `names` matches what a model's name contains."""
+
+    names: str
+    rules: CacheRules
+    source: str
+
+
+_ANTHROPIC = "https://platform.claude.com/docs/en/build-with-claude/prompt-caching"
+_OPENAI = "https://developers.openai.com/api/docs/guides/prompt-caching"
+_GOOGLE = "https://ai.google.dev/gemini-api/docs/caching"
+_DEEPSEEK = "https://api-docs.deepseek.com/guides/kv_cache"
+
+VENDORS = (
+    VendorRules(r"claude.*-3\b.*haiku|claude.*haiku-?3", CacheRules("marks", 2048, writes=True), _ANTHROPIC),
+    VendorRules(r"claude.*haiku", CacheRules("marks", 4096, writes=True), _ANTHROPIC),
+    VendorRules(
+        r"claude.*(?:opus-4-[01]\b|opus-4\.1|opus-4-2025|3-opus|opus-3|opus-4$)",
+        CacheRules("marks", 1024, writes=True),
+        _ANTHROPIC,
+    ),
+    VendorRules(r"claude.*opus", CacheRules("marks", 4096, writes=True), _ANTHROPIC),
+    VendorRules(r"claude", CacheRules("marks", 1024, writes=True), _ANTHROPIC),
+    # Google does not say how long a prefix lives by itself.
+    VendorRules(r"gemini-2", CacheRules("automatic", 2048), _GOOGLE),
+    VendorRules(r"gemini", CacheRules("automatic", 4096), _GOOGLE),
+    # "Typically 5 to 10 minutes of inactivity", never more than an hour.
+    VendorRules(r"gpt|codex|(?:^|/)o[134]\b", CacheRules("automatic", 1024, 128, lifetime_s=600.0), _OPENAI),
+    # "A few hours to a few days"; the careful end of it.
+    VendorRules(r"deepseek", CacheRules("automatic", 64, 64, lifetime_s=LONG_LIFETIME_S), _DEEPSEEK),
+)
+"""First match wins. What a session's own bills show wins over all of it: see `ra.bench.lessons`."""
+
+_OTHER = CacheRules("automatic", 1024, 128)
+_BY_PROVIDER = {"anthropic": "claude", "google": "gemini-2.5-flash"}
+
+
 def rules_for(
     model: str, provider: str = "", *, write_costs_more: bool = False, long_lived: bool = False
 ) -> CacheRules:
@@ -46,25 +87,19 @@ def rules_for(
 
     `write_costs_more` is what its price row says: OpenAI's newer models bill writes, the older ones do not.
     """
-    name = model.lower()
-    lifetime = LONG_LIFETIME_S if long_lived else LIFETIME_S
-    if "claude" in name or (provider == "anthropic" and "/" not in name):
-        return CacheRules("marks", _anthropic_minimum(name), lifetime_s=lifetime, writes=True)
-    if "gemini" in name or provider == "google":
-        return CacheRules("automatic", 4096 if "pro" in name else 2048, writes=write_costs_more)
-    if provider in ("local", "scripted"):
+    rules = _vendor_rules(model.lower())
+    if rules is None and provider in _BY_PROVIDER and "/" not in model:
+        rules = _vendor_rules(_BY_PROVIDER[provider])
+    if rules is None and provider in ("local", "scripted"):
         return CacheRules("automatic", 0, lifetime_s=LONG_LIFETIME_S)
-    return CacheRules("automatic", 1024, 128, lifetime_s=lifetime, writes=write_costs_more)
+    rules = rules or _OTHER
+    lifetime_s = max(LONG_LIFETIME_S, rules.lifetime_s) if long_lived else rules.lifetime_s
+    return msgspec.structs.replace(rules, lifetime_s=lifetime_s, writes=rules.writes or write_costs_more)
 
 
-def _anthropic_minimum(name: str) -> int:
-    """Published minimums: 4 096 since Opus 4.5 and for Haiku 4.5, 2 048 for older Haikus, 1 024 for the rest."""
-    if "haiku" in name:
-        return 2048 if "-3" in name else 4096
-    older = ("opus-4-0", "opus-4-1", "opus-4.1", "opus-4-2025", "3-opus", "opus-3")
-    if "opus" in name and not any(part in name for part in older) and not name.endswith("opus-4"):
-        return 4096
-    return 1024
+@cache
+def _vendor_rules(name: str) -> CacheRules | None:
+    return next((vendor.rules for vendor in VENDORS if re.search(vendor.names, name)), None)
 
 
 class PromptCache:
@@ -73,35 +108,45 @@ class PromptCache:
     def __init__(self, rules: CacheRules) -> None:
         self._rules = rules
         self._expires: dict[int, float] = {}  # prefix → when it is gone
-        self._pieces: Sequence[Piece] = ()
+        self._pieces: Sequence[CachePiece] = ()
         self._prefixes: list[int] = []
         self._sizes: list[int] = []
 
-    def look(self, pieces: Sequence[Piece], *, now: float, marks: Sequence[int] = ()) -> Usage:
+    def look(self, pieces: Sequence[CachePiece], *, now: float, marks: Sequence[int] = ()) -> Usage:
         """How the request would be billed, without sending it. Output is not counted."""
         self._walk(pieces)
         return self._bill(self._hit(now, self._marked(marks, len(pieces))), self._marked(marks, len(pieces)))
 
-    def send(self, pieces: Sequence[Piece], *, now: float, marks: Sequence[int] = ()) -> Usage:
+    def send(self, pieces: Sequence[CachePiece], *, now: float, marks: Sequence[int] = ()) -> Usage:
         """How the request is billed; afterwards its prefix is in the cache.
 
         `marks` are the indexes of the pieces after which the prefix may be kept; only the last four count.
         """
         self._walk(pieces)
-        kept = self._marked(marks, len(pieces))
-        hit = self._hit(now, kept)
+        marked = self._marked(marks, len(pieces))
+        hit = self._hit(now, marked)
         until = now + self._rules.lifetime_s
         for prefix in self._prefixes[:hit]:  # using a prefix is using every prefix of it
             if prefix in self._expires:
                 self._expires[prefix] = until
-        for end in range(hit, len(pieces)) if self._rules.kind == "automatic" else kept:
+        for end in range(hit, len(pieces)) if self._rules.kind == "automatic" else marked:
             if self._sizes[end] >= self._rules.minimum:
                 self._expires[self._prefixes[end]] = until
-        return self._bill(hit, kept)
+        return self._bill(hit, marked)
 
-    def clear(self) -> None:
-        """Something outside the conversation has spoilt the cache: another system prompt, another account."""
-        self._expires.clear()
+    def forget(self, pieces: Sequence[CachePiece], *, beyond: int) -> None:
+        """All but the first so many tokens are gone: a restart, another machine, a provider that forgot."""
+        self._walk(pieces)
+        alive = {prefix for prefix, size in zip(self._prefixes, self._sizes, strict=True) if size <= beyond}
+        self._expires = {prefix: until for prefix, until in self._expires.items() if prefix in alive}
+
+    def revive(self, pieces: Sequence[CachePiece], *, up_to: int, now: float) -> None:
+        """The first so many tokens are there, whatever the rules say: another session put them there, or kept them."""
+        self._walk(pieces)
+        for prefix, size in zip(self._prefixes, self._sizes, strict=True):
+            if size > up_to:
+                break
+            self._expires[prefix] = now + self._rules.lifetime_s
 
     def warm(self, *, now: float) -> bool:
         """Is anything of the last request still there?"""
@@ -112,16 +157,16 @@ class PromptCache:
             return [count - 1] if self._rules.kind == "automatic" and count else []
         return sorted(mark for mark in set(marks) if 0 <= mark < count)[-MAX_MARKS:]
 
-    def _walk(self, pieces: Sequence[Piece]) -> None:
+    def _walk(self, pieces: Sequence[CachePiece]) -> None:
         """Chain the hashes of all prefixes; only from the first piece that differs from the last request's."""
-        old, same = self._pieces, 0
-        limit = min(len(old), len(pieces))
-        while same < limit and (old[same] is pieces[same] or old[same] == pieces[same]):
-            same += 1
-        del self._prefixes[same:], self._sizes[same:]
-        prefix = self._prefixes[-1] if same else 0
-        size = self._sizes[-1] if same else 0
-        for piece in pieces[same:]:
+        before, unchanged = self._pieces, 0
+        limit = min(len(before), len(pieces))
+        while unchanged < limit and (before[unchanged] is pieces[unchanged] or before[unchanged] == pieces[unchanged]):
+            unchanged += 1
+        del self._prefixes[unchanged:], self._sizes[unchanged:]
+        prefix = self._prefixes[-1] if unchanged else 0
+        size = self._sizes[-1] if unchanged else 0
+        for piece in pieces[unchanged:]:
             prefix = hash((prefix, piece.content))
             size += piece.tokens
             self._prefixes.append(prefix)
@@ -143,6 +188,6 @@ class PromptCache:
         read = sizes[hit - 1] // rules.step * rules.step if hit else 0
         if read < rules.minimum:
             read = 0
-        kept = sizes[marks[-1]] if marks else 0
-        written = kept - read if rules.writes and kept >= rules.minimum else 0
-        return Usage(input=total - read - written, cache_read=read, cache_write=max(0, written))
+        marked = sizes[marks[-1]] if marks else 0
+        writes = marked - read if rules.writes and marked >= rules.minimum else 0
+        return Usage(input=total - read - writes, cache_read=read, cache_write=max(0, writes))

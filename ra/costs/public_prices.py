@@ -1,14 +1,15 @@
-"""Which public prices do we know? An extract of genai-prices, kept in a small file."""
+"""Public prices: an extract of genai-prices, kept in a small file."""
 
 import contextlib
 import importlib.util
-import tempfile
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import msgspec
+
+from ra.system.files import write_private
 
 # Who made a model says its price. Resellers answer only for what no maker has.
 MAKERS = (
@@ -97,7 +98,7 @@ def load(cache_file: Path | None) -> Catalog:
     if cache_file is not None:
         # The file only saves time: a data directory that cannot be written costs 0.3 s, not the answer.
         with contextlib.suppress(OSError):
-            _write(cache_file, msgspec.json.encode(extract))
+            write_private(cache_file, msgspec.json.encode(extract))
     return Catalog(extract)
 
 
@@ -108,21 +109,14 @@ def _stamp() -> str:
     return f"{_FORMAT}:{stat.st_mtime_ns}:{stat.st_size}"
 
 
-def _write(path: Path, content: bytes) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    with tempfile.NamedTemporaryFile(dir=path.parent, delete=False) as file:  # made 0600
-        file.write(content)
-    Path(file.name).replace(path)
-
-
 def _extract() -> dict[str, list[Model]]:
     from genai_prices.data import providers  # 0.2–0.4 s: only when the extract is stale
 
-    known = {provider.id: provider for provider in providers}
+    by_id = {provider.id: provider for provider in providers}
     return {
-        vendor: [model for info in known[vendor].models if (model := _model(info))]
+        vendor: [model for info in by_id[vendor].models if (model := _model(info))]
         for vendor in (*MAKERS, *RESELLERS)
-        if vendor in known
+        if vendor in by_id
     }
 
 

@@ -1,4 +1,4 @@
-"""What may a user configure about prices? Spec key app.prices: model → dollars per million tokens."""
+"""Settings of prices: `app.prices`, model → dollars per million tokens."""
 
 from typing import Annotated
 

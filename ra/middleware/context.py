@@ -1,29 +1,22 @@
-"""What does a hook see, and what may it change? One `ctx` class per kind of hook: the documented API of middleware.
+"""The `ctx` that a hook receives: one class per kind of hook, the documented API of middleware.
 
 The agent loop makes a ctx, fires the hook and reads `ctx.edits()`. What a hook changes in place counts as well as
 what it assigns: a ctx holds copies and compares.
 """
 
-import copy
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Literal, get_args
+from typing import Any, ClassVar, Literal, Protocol, get_args
 
 import msgspec
 
+from ra.core.errors import UsageError
 from ra.core.events import Delta
 from ra.core.facts import Checkpointed
-from ra.core.messages import Content, Message, ToolCall, ToolResult
+from ra.core.messages import Content, Message, ToolCall, ToolResult, plain_message
 from ra.core.model import Reply, Request, Section, ToolSpec
+from ra.core.settings import snake
 from ra.core.value import JsonObject, Value
-from ra.middleware.views import (
-    IncomingResponse,
-    LoopView,
-    Outcome,
-    OutgoingRequest,
-    Spending,
-    as_message,
-    convert,
-)
+from ra.middleware.views import IncomingResponse, LoopView, Outcome, OutgoingCall, OutgoingRequest, Spending, convert
 
 Hook = Literal[
     "beforeLoopBegin",
@@ -91,6 +84,10 @@ class Context:
         self.compacting = True
         return _Nothing()
 
+    def accepts(self, answer: object) -> bool:
+        """Whether a function may return this: a hook changes ctx, and returns nothing."""
+        return answer is None or answer is self
+
     def edits(self) -> Edits:
         """Everything that was changed. Raises TypeError for a value that cannot be what it must be."""
         return Edits(
@@ -118,13 +115,13 @@ class Context:
 
     def apply(self, change: Mapping[str, Any]) -> None:
         """Take what a script wrote under `context`, in the shape that it read. Raises TypeError."""
-        given = msgspec.json.decode(msgspec.json.encode(self.to_json()))
+        as_sent = msgspec.json.decode(msgspec.json.encode(self.to_json()))
         for key, value in change.items():
             if key in self.writable or not isinstance(value, Mapping):
-                self._take(self, key, value, path=key, given=given)
+                self._take(self, key, value, path=key, given=as_sent)
                 continue
             for name, part in value.items():
-                self._take(getattr(self, key, None), name, part, path=f"{key}.{name}", given=given.get(key, {}))
+                self._take(getattr(self, key, None), name, part, path=f"{key}.{name}", given=as_sent.get(key, {}))
 
     def _take(self, target: Any, name: str, value: Any, *, path: str, given: Mapping[str, Any]) -> None:
         """Writing back what one read is no change; anything else must be one of the values to change."""
@@ -157,7 +154,7 @@ class LoopBegin(Context):
 
     @message.setter
     def message(self, value: Message | Mapping[str, Any] | str) -> None:
-        self._message = as_message({"role": "user", "content": value} if isinstance(value, str) else value)
+        self._message = plain_message({"role": "user", "content": value} if isinstance(value, str) else value)
 
     def _own_edits(self) -> dict[str, Any]:
         return {"message": None if self._message == self._before else self._message}
@@ -166,22 +163,81 @@ class LoopBegin(Context):
         return {"message": self._message}
 
 
+class PromptParts(Protocol):
+    """What a prompt can be composed of, as a strategy file has it: slots, history, budget and the current input."""
+
+    input: Message
+    slots: Any
+    history: Any
+    budget: Any
+
+
 class ContextBuild(Context):
-    """onContextBuild: `sections` is what stands before the conversation, a list to change or assign."""
+    """onContextBuild: `sections` is what stands before the conversation, a list to change or assign.
 
-    writable = {**Context.writable, "sections": list[Section]}
+    Slots that are filled are the prompt: `slots.add(…)` with `history.recent(n)`, `input` and
+    `budget.remaining_input_tokens`, as in a strategy file.
+    """
 
-    def __init__(self, loop: LoopView, sections: Sequence[Section] = ()) -> None:
+    writable = {**Context.writable, "sections": list[Section], "slots": list}
+
+    def __init__(self, loop: LoopView, sections: Sequence[Section] = (), *, parts: PromptParts | None = None) -> None:
         super().__init__(loop)
         self._before = tuple(sections)
+        self._parts = parts
         self.sections = list(sections)
+
+    @property
+    def slots(self) -> Any:
+        return self._prompt_parts().slots
+
+    @slots.setter
+    def slots(self, added: Sequence[Mapping[str, Any]]) -> None:
+        """What a script added: objects with `name`, `content` and the options of `add`."""
+        for slot in added:
+            options = {snake(key): value for key, value in slot.items()}
+            if not isinstance(options.get("name"), str):
+                raise TypeError("a slot needs a name")
+            try:
+                self.slots.add(options.pop("name"), options.pop("content", None), **options)
+            except UsageError as error:
+                raise TypeError(str(error)) from error
+
+    @property
+    def history(self) -> Any:
+        return self._prompt_parts().history
+
+    @property
+    def budget(self) -> Any:
+        return self._prompt_parts().budget
+
+    @property
+    def input(self) -> Message:
+        return self._prompt_parts().input
+
+    def accepts(self, answer: object) -> bool:
+        """`return ctx.slots.render()` is how a strategy file ends."""
+        return super().accepts(answer) or (self._parts is not None and isinstance(answer, type(self.slots.render())))
+
+    def _prompt_parts(self) -> PromptParts:
+        if self._parts is None:
+            raise TypeError("there is no prompt to compose here")
+        return self._parts
 
     def _own_edits(self) -> dict[str, Any]:
         sections = convert(tuple(self.sections), tuple[Section, ...])
         return {"sections": None if sections == self._before else sections}
 
     def _own_json(self) -> JsonObject:
-        return {"sections": self.sections}
+        composed: JsonObject = {}
+        if self._parts is not None:
+            composed = {
+                "input": self.input,
+                "history": self.history.all(),
+                "budget": {"remaining_input_tokens": self.budget.remaining_input_tokens},
+                "slots": [],
+            }
+        return {"sections": self.sections, **composed}
 
 
 class ModelCall(Context):
@@ -240,28 +296,27 @@ class ToolStart(Context):
 
     may_deny = True
 
-    writable = {**Context.writable, "tool_call": dict}
+    writable = {**Context.writable, "tool_call": dict, "tool_call.name": str, "tool_call.args": dict}
 
     def __init__(self, loop: LoopView, tool_call: ToolCall) -> None:
         super().__init__(loop)
         self._before = tool_call
-        self._call = msgspec.structs.replace(tool_call, args=copy.deepcopy(tool_call.args))
+        self._call = OutgoingCall.of(tool_call)
 
     @property
-    def tool_call(self) -> ToolCall:
+    def tool_call(self) -> OutgoingCall:
         return self._call
 
     @tool_call.setter
-    def tool_call(self, value: ToolCall | Mapping[str, Any]) -> None:
-        wanted = msgspec.to_builtins(value)
-        call: ToolCall = convert({**msgspec.to_builtins(self._call), **wanted}, ToolCall)
-        self._call = msgspec.structs.replace(call, id=self._before.id)  # its result answers the model's call
+    def tool_call(self, value: ToolCall | OutgoingCall | Mapping[str, Any]) -> None:
+        self._call.take(value)
 
     def _own_edits(self) -> dict[str, Any]:
-        return {"tool_call": None if self._call == self._before else self._call}
+        call = self._call.applied_to(self._before)
+        return {"tool_call": None if call == self._before else call}
 
     def _own_json(self) -> JsonObject:
-        return {"tool_call": self._call}
+        return {"tool_call": self._call.applied_to(self._before)}
 
 
 class ToolEnd(Context):

@@ -1,4 +1,4 @@
-"""Where do users hook in? At twelve points of a run, each with a chain of Python functions and programs, in list order.
+"""Run the user's hooks: twelve points of a run, each with a chain of functions and programs, in list order.
 
 A hook that raises or takes too long ends the run: a guard that failed must not let anything pass. Only `onStreamChunk`
 and `onError` go on, with a warning.
@@ -15,7 +15,7 @@ from ra.core.errors import HookFailed, Stopped, UserError
 from ra.core.functions import CallPlugin
 from ra.core.settings import snake
 from ra.middleware.context import HOOKS, Context, Hook
-from ra.middleware.script import Script, command_for
+from ra.middleware.script import HookProgram, command_for
 from ra.middleware.settings import MiddlewareSettings, ShellHook
 
 TIMEOUT_S = 30.0
@@ -74,25 +74,25 @@ class Hooks:
             raise Stopped(f"Stopped by middleware: {ctx.stopped}")
         return tuple(warnings)
 
-    def _step(self, hook: Hook, item: str | ShellHook) -> "_Function | Script":
+    def _step(self, hook: Hook, item: str | ShellHook) -> "_Function | HookProgram":
         if isinstance(item, ShellHook):
-            return Script(item.shell, ("/bin/sh", "-c", item.shell), cwd=self._base, env=self._env)
+            return HookProgram(item.shell, ("/bin/sh", "-c", item.shell), cwd=self._base, env=self._env)
         if re.search(r"\.py(:\w+)?$", item):
             return self._function(hook, item)
         path = (self._base / Path(item).expanduser()).resolve()
         if not path.is_file():
             raise UserError(f"agent.middleware.{hook}: there is no file {path}. (A command is written `shell: …`.)")
-        return Script(self._shown(item), command_for(path), cwd=self._base, env=self._env)
+        return HookProgram(self._shown(item), command_for(path), cwd=self._base, env=self._env)
 
     def _function(self, hook: Hook, item: str) -> "_Function":
         ref, _, name = item.partition(".py:")
         path = (self._base / Path(f"{ref.removesuffix('.py')}.py").expanduser()).resolve()
-        found = self._load(item, base=self._base)
+        function = self._load(item, base=self._base)
         if not name:
-            found = getattr(found, snake(hook), None) or getattr(found, "middleware", None)
-        if not callable(found):
+            function = getattr(function, snake(hook), None) or getattr(function, "middleware", None)
+        if not callable(function):
             raise UserError(f"{path} has no function {name or snake(hook)!r}{'' if name else ' (or middleware)'}.")
-        return _Function(self._shown(item), path, found, self._call)
+        return _Function(self._shown(item), path, function, self._call)
 
     def _shown(self, item: str) -> str:
         """The name in messages: what a configuration made absolute is relative to the project again."""
@@ -110,7 +110,7 @@ class _Function:
 
     async def run(self, ctx: Context, *, timeout_s: float) -> list[str]:
         answer = await self._call(self.function, ctx, timeout_s=timeout_s, file=self.file, what=str(ctx.hook))
-        if answer is not None and answer is not ctx:
+        if not ctx.accepts(answer):
             # `return False`, or a body with a yield that never ran: a guard that was not understood must not let pass.
             line = self.function.__code__.co_firstlineno if isinstance(self.function, FunctionType) else 0
             raise HookFailed(

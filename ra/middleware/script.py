@@ -1,8 +1,7 @@
-"""How does a program hook in? It reads the ctx as JSON on stdin and may answer with JSON on stdout."""
+"""Run a program as a hook: it reads the ctx as JSON on stdin and may answer with JSON on stdout."""
 
 import asyncio
 import os
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -12,20 +11,23 @@ import msgspec
 
 from ra.core.errors import HookFailed, UserError
 from ra.middleware.context import Context
+from ra.system.files import open_resolved
+from ra.system.process import end_piped, start_piped
 
 MAX_OUTPUT_BYTES = 16_000_000
 MAX_WARNINGS = 20
-KEYS = '"stop", "deny", "context"'
+KEYS = '"stop", "deny", "compact", "context"'
 
 # The first program that is installed runs the script, unless the file is executable and says itself what runs it.
 INTERPRETERS: dict[str, tuple[str, ...]] = {
     ".sh": ("bash", "sh"),
     ".bash": ("bash",),
     ".zsh": ("zsh",),
-    ".js": ("node", "bun", "deno"),
-    ".mjs": ("node", "bun", "deno"),
-    ".cjs": ("node", "bun"),
-    ".ts": ("bun", "deno", "node"),
+    ".js": ("node",),
+    ".mjs": ("node",),
+    ".cjs": ("node",),
+    ".ts": ("node",),
+    ".mts": ("node",),
     ".rb": ("ruby",),
     ".pl": ("perl",),
     ".php": ("php",),
@@ -44,18 +46,20 @@ def command_for(script: Path) -> tuple[str, ...]:
         )
     import shutil  # 4 ms, for scripts that do not say what runs them
 
-    found = next((path for path in map(shutil.which, programs) if path), None)
-    if found is None:
+    program = next((path for path in map(shutil.which, programs) if path), None)
+    if program is None:
         raise UserError(f"{script} needs {' or '.join(programs)}, which is not installed.")
-    return (found, str(script))
+    if programs == ("node",):  # a module whose default export is called, as with Python's functions
+        return (program, "--no-warnings", str(Path(__file__).with_name("node_hook.mjs")), str(script))
+    return (program, str(script))
 
 
 def _says_what_runs_it(script: Path) -> bool:
-    with script.open("rb") as file:
+    with open_resolved(script) as file:
         return file.read(2) == b"#!"
 
 
-class Script:
+class HookProgram:
     """One program of a chain."""
 
     def __init__(self, name: str, argv: Sequence[str], *, cwd: Path, env: Mapping[str, str]) -> None:
@@ -74,6 +78,8 @@ class Script:
                 ctx.apply(msgspec.convert(context, dict[str, Any]))
             if reason := answer.pop("stop", None):
                 ctx.stop("" if reason is True else str(reason))
+            if answer.pop("compact", None):
+                ctx.compact()
             if reason := answer.pop("deny", None):
                 ctx.deny("" if reason is True else str(reason))
         except (TypeError, msgspec.ValidationError) as error:
@@ -88,20 +94,19 @@ class Script:
         try:
             return msgspec.json.decode(out, type=dict[str, Any])
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-            shown = out[:80].decode(errors="replace").strip()
+            excerpt = out[:80].decode(errors="replace").strip()
             raise HookFailed(
-                f"{self.name}: {ctx.hook} failed: its output is no JSON object with {KEYS}: {shown!r}. "
+                f"{self.name}: {ctx.hook} failed: its output is no JSON object with {KEYS}: {excerpt!r}. "
                 "What is meant for people belongs on stderr."
             ) from error
 
     async def _output(self, ctx: Context, timeout_s: float) -> tuple[bytes, str]:
+        from ra.system.launch import under_reaper  # ctypes and tempfile, only for a program
+
         sent = msgspec.json.encode(ctx.to_json())
         env = {**self.env, "RA_HOOK": str(ctx.hook), "RA_SESSION": ctx.loop.session}
-        pipe = asyncio.subprocess.PIPE
         try:
-            process = await asyncio.create_subprocess_exec(
-                *self.argv, stdin=pipe, stdout=pipe, stderr=pipe, cwd=self.cwd, env=env, start_new_session=True
-            )
+            process = await start_piped(under_reaper(self.argv), cwd=self.cwd, env=env)
         except OSError as error:
             raise HookFailed(f"{self.name}: {ctx.hook} could not be started: {error}.") from error
         assert process.stdin is not None
@@ -118,12 +123,12 @@ class Script:
         except OverflowError as error:
             raise HookFailed(f"{self.name}: {ctx.hook} wrote more than {MAX_OUTPUT_BYTES // 1_000_000} MB.") from error
         finally:
-            await _end(process)
-        told = err.decode(errors="replace")
+            await asyncio.shield(asyncio.create_task(end_piped(process)))
+        stderr_text = err.decode(errors="replace")
         if code != 0:
-            last = told.strip().splitlines()[-1:] or ["it said nothing on stderr"]
+            last = stderr_text.strip().splitlines()[-1:] or ["it said nothing on stderr"]
             raise HookFailed(f"{self.name}: {ctx.hook} failed with exit {code}: {last[0]}")
-        return out, told
+        return out, stderr_text
 
 
 async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
@@ -141,11 +146,3 @@ async def _read(stream: asyncio.StreamReader) -> bytes:
         if len(data) > MAX_OUTPUT_BYTES:
             raise OverflowError
     return bytes(data)
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Nothing that the script started outlives it, and a pipe that a stray child holds open is not waited for."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process._transport.close()  # type: ignore[attr-defined]  # there is no public way to close the pipes
-    await process.wait()

@@ -1,4 +1,4 @@
-"""Which hooks may a user set? Spec key agent.middleware."""
+"""Settings of hooks: `agent.middleware`."""
 
 from ra.core.settings import Settings
 

@@ -1,11 +1,12 @@
-"""Which parts of a run may a hook change? Views that hold copies, take edits in place or by assignment, and compare."""
+"""The parts of a run that a hook may change: copies that take edits in place or by assignment, and compare."""
 
+import copy
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from ra.core.messages import Content, Document, Image, Message, Text, ToolResult
+from ra.core.messages import Content, Document, Image, Message, Text, ToolCall, ToolResult, plain_message
 from ra.core.model import Effort, Reply, Request, Section, Stop, ToolSpec, Usage
 from ra.core.text import clean
 from ra.core.value import Value
@@ -118,6 +119,34 @@ class OutgoingRequest:
         return msgspec.structs.replace(request, marks=marks)
 
 
+class OutgoingCall(msgspec.Struct):
+    """The call that will run. `name` and `args` may be changed or assigned; the id stays that of the model's call."""
+
+    id: str
+    name: str
+    args: dict[str, Any]
+    broken: str = ""
+
+    @classmethod
+    def of(cls, call: ToolCall) -> "OutgoingCall":
+        return cls(call.id, call.name, copy.deepcopy(call.args), call.broken)
+
+    def take(self, value: "ToolCall | OutgoingCall | Mapping[str, Any]") -> None:
+        """Become another call, or change what an object names of it. Raises TypeError."""
+        if not isinstance(value, ToolCall | OutgoingCall | Mapping):
+            raise TypeError(f"a tool call is {{name, args}}, not {type(value).__name__}")
+        given: Mapping[str, Any] = value if isinstance(value, Mapping) else {"name": value.name, "args": value.args}
+        if unknown := set(given) - set(ToolCall.__struct_fields__) - {"type"}:
+            raise TypeError(f"a tool call has name and args, not {sorted(unknown)[0]!r}")
+        self.name = convert(given.get("name", self.name), str)
+        self.args = convert(given.get("args", self.args), dict[str, Any])
+
+    def applied_to(self, call: ToolCall) -> ToolCall:
+        """Raises TypeError."""
+        name, args = convert(self.name, str), convert(self.args, dict[str, Any])
+        return msgspec.structs.replace(call, name=name, args=args)
+
+
 class IncomingResponse:
     """The model's answer. `message` may be assigned, or `text`, which leaves tool calls and thinking as they are."""
 
@@ -139,7 +168,7 @@ class IncomingResponse:
 
     @message.setter
     def message(self, value: Message | Mapping[str, Any]) -> None:
-        message = as_message(value)
+        message = plain_message(value)
         if message.role != "assistant":
             raise TypeError(f"a response is an assistant message, not {message.role!r}")
         self._message = message
@@ -185,33 +214,17 @@ def convert(value: Any, kind: Any) -> Any:
         raise TypeError(str(error)) from error
 
 
-def as_message(value: object) -> Message:
-    """A message from a message, from `{role, content}` with text, or from the JSON that scripts read."""
-    if isinstance(value, Mapping):
-        content = value.get("content")
-        if isinstance(content, str) and "blocks" not in value:
-            value = {"role": value.get("role"), "blocks": [{"type": "text", "text": clean(content)}]}
-        value = convert(value, Message)
-    if not isinstance(value, Message):
-        raise TypeError(f"a message is a Message or {{'role': …, 'content': …}}, not {type(value).__name__}")
-    try:
-        # What was built by hand is checked like what was read: the timeline must be able to store it.
-        return msgspec.json.decode(msgspec.json.encode(value), type=Message)
-    except (msgspec.ValidationError, UnicodeEncodeError, TypeError) as error:
-        raise TypeError(f"not a message that can be stored: {error}") from error
-
-
 def as_messages(values: Iterable[Any]) -> list[Message]:
     if isinstance(values, str | Mapping):
         raise TypeError("messages is a list of messages")
-    return [as_message(value) for value in values]
+    return [plain_message(value) for value in values]
 
 
 def changed(now: Sequence[Message], before: Sequence[Message]) -> tuple[Message, ...] | None:
     if len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True)):
         return None
-    known = {id(message) for message in before}
-    checked = tuple(message if id(message) in known else as_message(message) for message in now)
+    ids_before = {id(message) for message in before}
+    checked = tuple(message if id(message) in ids_before else plain_message(message) for message in now)
     return None if checked == tuple(before) else checked
 
 
@@ -228,5 +241,32 @@ def with_text(blocks: Sequence[Any], text: str) -> tuple[Any, ...]:
     if not isinstance(text, str):
         raise TypeError(f"text is a str, not {type(text).__name__}")
     first = next((i for i, block in enumerate(blocks) if isinstance(block, Text)), len(blocks))
-    rest = [block for block in blocks[first:] if not isinstance(block, Text)]
-    return (*blocks[:first], Text(clean(text)), *rest)
+    other_blocks = [block for block in blocks[first:] if not isinstance(block, Text)]
+    return (*blocks[:first], Text(clean(text)), *other_blocks)
+
+
+def refusable(request: Request) -> str:
+    """Why no provider would take a request; nothing when one would: results answer calls, and something is said."""
+    waiting: dict[str, str] = {}
+    spoken = False
+    for number, message in enumerate(request.messages, 1):
+        results = [block for block in message.blocks if isinstance(block, ToolResult)]
+        for result in results:
+            if waiting.pop(result.call_id, None) is None:
+                return f"the result of {result.name} ({result.call_id}) in message {number} answers no call before it"
+        if waiting and not results:
+            call_id, name = next(iter(waiting.items()))
+            return f"the call of {name} ({call_id}) before message {number} has no result"
+        if message.calls and message.role != "assistant":
+            return f"message {number} is the {message.role}'s and holds a tool call"
+        waiting |= {call.id: call.name for call in message.calls}
+        text = any(not isinstance(block, Text) or block.text.strip() for block in message.blocks)
+        spoken = spoken or (message.role != "system" and text)
+    if waiting:
+        call_id, name = next(iter(waiting.items()))
+        return f"the call of {name} ({call_id}) has no result"
+    if not spoken:
+        return "it has no message with anything in it"
+    if request.max_output < 1:
+        return f"max_output is {request.max_output}"
+    return ""

@@ -1,13 +1,17 @@
-"""Where does a provider live, and with which key? Read from user configuration and the vendors' usual variables."""
+"""Find a provider's address and key in the user's configuration and the vendors' usual variables."""
 
 from collections.abc import Mapping
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 from ra.core.errors import UserError
+from ra.core.redaction import redacted
 from ra.core.value import Value
 from ra.providers.settings import ProviderName, ProviderSettings
 from ra.providers.vendors import BY_NAME, Vendor
+
+OPENROUTER = "https://openrouter.ai/api/v1"
+OLLAMA_PORT = 11434
 
 Platform = Literal["plain", "bedrock", "vertex", "foundry", "azure"]
 Env = Mapping[str, str]
@@ -36,7 +40,9 @@ def account(provider: ProviderName, settings: ProviderSettings, env: Env) -> Acc
     vendor = BY_NAME[provider]
     platform = _platform(provider, settings, env)
     key = settings.api_key or (_get(env, *vendor.keys) if platform == "plain" else _platform_key(platform, env))
+    key = key or _gateway(provider, settings, env)[1]
     token = "" if key else _token(provider, env)
+    redacted.know(key, token)
     given_url = base_url(provider, settings, env, platform)
     if platform == "plain" and not (key or token or given_url):
         raise UserError(
@@ -53,6 +59,21 @@ def account(provider: ProviderName, settings: ProviderSettings, env: Env) -> Acc
     )
 
 
+def address(provider: ProviderName, settings: ProviderSettings, env: Env) -> str:
+    """Where requests go: what tells one endpoint from another. It holds no secret."""
+    vendor = BY_NAME.get(provider)
+    if vendor is None:
+        return ""
+    platform = _platform(provider, settings, env)
+    given_url = base_url(provider, settings, env, platform)
+    url = _tidy(vendor, given_url or vendor.home) if platform == "plain" else given_url
+    parts = urlsplit(url)
+    host = parts.netloc.rpartition("@")[2].lower()
+    url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
+    return url if platform == "plain" else f"{platform} {url}".strip()
+
+
+_OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "AZURE_OPENAI_ENDPOINT")
 _PLAIN = ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL")
 
 
@@ -105,7 +126,7 @@ def _platform_key(platform: Platform, env: Env) -> str:
 def base_url(provider: ProviderName, settings: ProviderSettings, env: Env, platform: Platform = "plain") -> str:
     """The address that the user gave, if any."""
     if settings.base_url or platform == "plain":
-        return settings.base_url or _get(env, BY_NAME[provider].url_key)
+        return settings.base_url or _get(env, BY_NAME[provider].url_key) or _gateway(provider, settings, env)[0]
     names = {
         ("anthropic", "bedrock"): "ANTHROPIC_BEDROCK_BASE_URL",
         ("anthropic", "vertex"): "ANTHROPIC_VERTEX_BASE_URL",
@@ -115,6 +136,30 @@ def base_url(provider: ProviderName, settings: ProviderSettings, env: Env, platf
         ("google", "vertex"): "GOOGLE_VERTEX_BASE_URL",
     }
     return _get(env, names.get((provider, platform), ""))
+
+
+def _gateway(provider: ProviderName, settings: ProviderSettings, env: Env) -> tuple[str, str]:
+    """The address and the key of a compatible server that has variables of its own; OpenAI's own come first."""
+    if provider != "openai-chat" or settings.base_url or settings.api_key or _get(env, *_OPENAI):
+        return "", ""
+    if key := _get(env, "OPENROUTER_API_KEY"):
+        return OPENROUTER, key
+    return _ollama(_get(env, "OLLAMA_HOST")), ""
+
+
+def _ollama(host: str) -> str:
+    """The address that Ollama's own client makes of OLLAMA_HOST: a host, a port or both, with a scheme or without."""
+    if not host:
+        return ""
+    scheme, mark, address = host.partition("://") if "://" in host else ("http", "://", host)
+    place = urlsplit(f"{scheme}{mark}{address if not address.startswith(':') else '127.0.0.1' + address}")
+    try:
+        port = place.port or {"http": OLLAMA_PORT, "https": 443}.get(scheme, OLLAMA_PORT)
+    except ValueError as error:
+        raise UserError(f"OLLAMA_HOST is {host!r}; use a host and a port, such as 127.0.0.1:{OLLAMA_PORT}.") from error
+    name = place.hostname or "127.0.0.1"
+    name = "127.0.0.1" if name in ("0.0.0.0", "::") else name  # noqa: S104 - where a server listens, not where it is
+    return f"{scheme}://{f'[{name}]' if ':' in name else name}:{port}{place.path.rstrip('/')}/v1"
 
 
 def _tidy(vendor: Vendor, url: str) -> str:
@@ -128,16 +173,16 @@ def _tidy(vendor: Vendor, url: str) -> str:
 def _headers(provider: ProviderName, env: Env) -> dict[str, str]:
     """What the vendors' clients send along when their variables are set."""
     prefix = "ANTHROPIC" if provider == "anthropic" else "OPENAI" if provider in ("openai", "openai-chat") else ""
-    made: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for line in _get(env, f"{prefix}_CUSTOM_HEADERS").splitlines() if prefix else ():
         name, colon, value = line.partition(":")
         if colon and name.strip():
-            made[name.strip().lower()] = value.strip()
+            headers[name.strip().lower()] = value.strip()
     if prefix == "OPENAI":
         for header, variable in (("openai-organization", "OPENAI_ORG_ID"), ("openai-project", "OPENAI_PROJECT_ID")):
             if value := _get(env, variable):
-                made[header] = value
-    return made
+                headers[header] = value
+    return headers
 
 
 def _clean(key: str, vendor: Vendor) -> str:

@@ -1,4 +1,4 @@
-"""What is known about a model? Rows of a table that we ship: window, output, kind of thinking, tokens per o200k token.
+"""What is known about models: window, output, kind of thinking, tokens per o200k token.
 
 Windows and outputs are the vendors' published figures. A wrong or missing row does no lasting harm: the window is
 learned from the first overflow, the factor from reported usage.
@@ -104,12 +104,29 @@ class ModelRow(Value, frozen=True):
 def info(provider: ProviderName, model: str) -> ModelInfo:
     """The row of a model: the longest id that is its name, up to a date or snapshot. No row: the window is unknown."""
     name = _plain(model)
-    known = {row.info.id: row.info for row in rows()}
-    found = next((known[stem] for stem in stems_of(name) if stem in known), None)
-    if found is not None:
-        return found
+    infos = {row.info.id: row.info for row in rows()}
+    info_row = next((infos[stem] for stem in stems_of(name) if stem in infos), None)
+    if info_row is not None:
+        return info_row
     *_, name = spellings(name)
     return ModelInfo(model, thinking=_likely_thinking(provider, name), tokens_per_o200k=_factor(name))
+
+
+def no_thinking(model: str) -> str | None:
+    """How a model that thinks unless told otherwise is told not to; None where it cannot be, or need not be.
+
+    For OpenAI's models an effort: `none` from 5.1 on, `minimal` before; the o series, -pro and -codex know neither. For
+    Google's `0`, a budget, or a level: the pro models always think.
+    """
+    *_, name = spellings(_plain(model))
+    if found := re.match(r"gpt-(\d+)(?:\.(\d+))?", name):
+        if re.search(r"-(pro|codex|chat|oss)", name):
+            return None
+        version = (int(found[1]), int(found[2] or 0))
+        return "none" if version >= (5, 1) else "minimal" if version >= (5, 0) else None
+    if found := re.match(r"gemini-(\d+)(?:\.(\d+))?-flash", name):
+        return "0" if (int(found[1]), int(found[2] or 0)) < (3, 0) else "MINIMAL"
+    return None
 
 
 def rows() -> Iterator[ModelRow]:

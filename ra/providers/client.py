@@ -1,17 +1,27 @@
-"""How is a model on a server called? A dialect over a transport, tried again where that helps."""
+"""Call a model on a server: a dialect over a transport, tried again where that helps."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
-from ra.core.errors import BadStream, Unavailable
+from ra.core.errors import BadStream, Overflowed, Unavailable
 from ra.core.events import Streamed
 from ra.core.model import ModelInfo, Reply, Request, Usage
+from ra.core.value import JsonObject, encode
 from ra.providers import retry
+from ra.providers.errors import UnexplainedRefusal
+from ra.providers.overflow import Unexplained
 from ra.providers.wire import Dialect, Reader, Transport
+
+ANSWER = 3
+"""An answer may take so many times what a server may stay silent: one that drips would never end otherwise."""
 
 
 class WireProvider:
-    """A Provider: what the dialect says, carried by the transport. `info` knows the rows of the models it may call."""
+    """A Provider: what the dialect says, carried by the transport. `info` knows the rows of the models it may call.
+
+    `timeout_s` is how long a server may go without an event, whatever bytes it sends.
+    """
 
     def __init__(
         self,
@@ -19,12 +29,16 @@ class WireProvider:
         transport: Transport,
         info: Callable[[str], ModelInfo],
         retries: retry.Retries | None = None,
+        *,
+        timeout_s: float = 600,
     ) -> None:
         self.name: str = dialect.name
         self._dialect = dialect
         self._transport = transport
         self._info = info
         self._retries = retries or retry.Retries()
+        self._timeout_s = timeout_s
+        self._unexplained = Unexplained()
 
     def stream(self, request: Request) -> AsyncGenerator[Streamed, None]:
         return retry.stream(lambda: self._attempt(request), self._retries)
@@ -36,17 +50,45 @@ class WireProvider:
         reader = self._dialect.reader(request.model)
         body = self._dialect.body(request, self._info(request.model))
         broken: Unavailable | BadStream | None = None
-        told = reader.usage
+        usage = reader.usage
         try:
             async with aclosing(self._transport.events(self._dialect, request, body)) as events:
-                async for event in events:
+                async for event in _paced(events, self._timeout_s):
                     for delta in reader.feed(event):
                         yield delta
-                    if reader.usage != told:
-                        yield (told := reader.usage)
+                    if reader.usage != usage:
+                        yield (usage := reader.usage)
+        except UnexplainedRefusal as error:
+            if self._unexplained.may_be_overflow(len(encode(body)), str(error)):
+                raise Overflowed(str(error), status=error.status, suspected=True) from error
+            raise
         except (Unavailable, BadStream) as error:
             broken = error
-        yield _end(reader, broken)
+        reply = _end(reader, broken)
+        self._unexplained.take(len(encode(body)))
+        yield reply
+
+
+async def _paced(events: AsyncGenerator[JsonObject, None], silence_s: float) -> AsyncGenerator[JsonObject, None]:
+    """The events as they come. Raises BadStream where the next one, or the last one, is too long in coming."""
+    loop = asyncio.get_running_loop()
+    end = loop.time() + silence_s * ANSWER
+    while True:
+        left_s = end - loop.time()
+        try:
+            # Reading bytes has a time-out of its own, with a better sentence: it comes first where nothing is sent.
+            async with asyncio.timeout(min(silence_s + 0.5, left_s)):
+                event = await anext(events)
+        except StopAsyncIteration:
+            return
+        except TimeoutError as error:
+            what = (
+                f"no event for {silence_s:g} s"
+                if left_s > silence_s + 0.5
+                else f"no end within {silence_s * ANSWER:g} s"
+            )
+            raise BadStream(f"The answer had {what}; app.providers.NAME.timeout allows more.") from error
+        yield event
 
 
 def _end(reader: Reader, broken: Unavailable | BadStream | None) -> Reply:

@@ -1,11 +1,14 @@
-"""Which provider answers, and how is it reached? From names, settings and environment to a Provider."""
+"""Choose a provider from names, settings and environment, and connect to it."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
+
+import msgspec
 
 from ra.core.errors import UserError
-from ra.core.model import ModelInfo
+from ra.core.model import ModelInfo, Request
 from ra.core.ports import Provider
 from ra.providers import catalog
 from ra.providers.account import Account, Env, account, base_url, has_key
@@ -13,7 +16,7 @@ from ra.providers.client import WireProvider
 from ra.providers.dialects import dialect
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderName, ProviderSettings, TransportName
-from ra.providers.vendors import VENDORS
+from ra.providers.vendors import BY_NAME, VENDORS
 from ra.providers.wire import Transport
 
 # Six lines of a terminal of eighty columns, the program's name in front included.
@@ -43,11 +46,11 @@ def choose(
     """
     if provider is not None:
         return provider
-    known = settings or {}
+    configured = settings or {}
     for vendor in VENDORS:
-        if vendor.by_key and has_key(vendor.name, known.get(vendor.name, ProviderSettings()), env):
+        if vendor.by_key and has_key(vendor.name, configured.get(vendor.name, ProviderSettings()), env):
             return vendor.name
-    chat = known.get("openai-chat", ProviderSettings())
+    chat = configured.get("openai-chat", ProviderSettings())
     if chat.api_key or base_url("openai-chat", chat, env):
         return "openai-chat"
     if have_local():
@@ -76,8 +79,11 @@ def connect(
         if not model or model == catalog.default_model(provider):
             raise UserError("The scripted provider plays a file: name it with --model SCRIPT.yaml.")
         return scripted.ScriptedProvider(script.load(model), info=info(provider, model))
-    found = account(provider, settings, env)
-    return WireProvider(dialect(provider), carrier(found, transport, env), partial(catalog.info, provider), retries)
+    vendor_account = account(provider, settings, env)
+    rows = partial(catalog.info, provider)
+    return WireProvider(
+        dialect(provider), carrier(vendor_account, transport, env), rows, retries, timeout_s=settings.timeout
+    )
 
 
 def carrier(account: Account, transport: TransportName, env: Env) -> Transport:
@@ -126,3 +132,12 @@ def info(provider: ProviderName, model: str) -> ModelInfo:
 
         return local.info(model)
     return catalog.info(provider, model)
+
+
+def body(provider: str, request: Request) -> dict[str, Any]:
+    """A request as the provider's own JSON, byte for byte what is sent; in our own words for one that has none."""
+    if provider == "local" or provider in BY_NAME:
+        speaks = dialect("openai-chat" if provider == "local" else provider)
+        return speaks.body(request, info(provider, request.model))
+    plain: dict[str, Any] = msgspec.to_builtins(request)
+    return plain

@@ -1,4 +1,4 @@
-"""What does a provider's error answer mean? One translation, for every provider, into the tree of `ra.core.errors`."""
+"""Translate the error answers of every provider into the tree of `ra.core.errors`."""
 
 import re
 import time
@@ -52,10 +52,24 @@ _AUTH = (
     r"(?i)api[_ ]key[_ ](not[_ ]valid|invalid|not found|expired|missing)|unauthenticated|invalid x-api-key"
     r"|(invalid|incorrect|missing|expired)( \S+)? api[_ -]?key"
 )
+# What is wrong with the request other than its length; a place in it counts too: messages.3.content, messages[3].role.
+_EXPLAINED = (
+    r"(?i)un(supported|known|recognized|expected)|(not|n't) support|deprecated|missing|required|malformed|not found"
+    r"|does not exist|not (allowed|permitted|available)|must (be|have|not|alternate|match|start|end)|polic(y|ies)"
+    r"|safety|invalid (type|value|model|json|schema|base64|image|url|signature|role|tool|parameter|field|enum)|flagged"
+    r"|blocked|tool_use|tool_result|tool_call|function|image|thinking|schema|json|temperature|max_\w*tokens|\w+[.\[]\d+\]?\."
+)
 _WAIT = r"(?i)(?:try again|retry) in (?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(ms|s))?"
 _TAG = r"(?is)<(script|style|head)\b.*?</\1>|<[^>]+>"
 _TITLE = r"(?is)<title[^>]*>(.*?)</title>"
 _LONGEST = 600
+
+
+_CHAT_HINT = " A server that speaks Chat Completions only needs --provider openai-chat."
+
+
+class UnexplainedRefusal(ProviderError):
+    """A 400 or 413 whose words explain nothing: the request may have been too large."""
 
 
 def failure(
@@ -68,9 +82,9 @@ def failure(
 ) -> ProviderError:
     """The error that an HTTP answer, or an error event inside a stream (status 0 or 200), stands for."""
     names = {name.lower(): value for name, value in headers.items()}
-    whole, raw = _decoded(body)
-    error = _error_of(whole)
-    message = _message(whole, error) or _plain(raw) or "no explanation"
+    document, raw = _decoded(body)
+    error = _error_of(document)
+    message = _message(document, error) or _plain(raw) or "no explanation"
     kinds = _kinds(error)
     evidence = " ".join([*kinds, message, raw if len(raw) < 20_000 else raw[:20_000]])
     status = _status(status, error, kinds)
@@ -104,10 +118,14 @@ def failure(
         )
     if status == 404:
         return ProviderError(
-            f"The provider knows no such model or address (404): {message} See `ra models`, and check the base URL.",
+            f"The provider knows no such model or address (404): {message} See `ra models`, and check the base URL."
+            f"{_CHAT_HINT if provider == 'openai' else ''}",
             status=status,
         )
-    return ProviderError(f"The provider refused the request ({status}): {message}", status=status)
+    refusal = f"The provider refused the request ({status}): {message}"
+    if status == 413 or (status == 400 and not re.search(_EXPLAINED, message) and not error.get("param")):
+        return UnexplainedRefusal(refusal, status=status)
+    return ProviderError(refusal, status=status)
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
@@ -160,13 +178,13 @@ def _error_of(whole: JsonObject) -> JsonObject:
 
 
 def _message(whole: JsonObject, error: JsonObject) -> str:
-    found = error.get("message") or error.get("detail") or whole.get("message") or whole.get("detail")
+    words = error.get("message") or error.get("detail") or whole.get("message") or whole.get("detail")
     metadata = error.get("metadata")  # OpenRouter keeps the real provider's words here
     if isinstance(metadata, dict) and isinstance(metadata.get("raw"), str):
-        found = f"{found}: {metadata['raw']}"
-    if isinstance(found, (dict, list)):
-        found = msgspec.json.encode(found, enc_hook=str).decode()
-    return _sentence(found) if isinstance(found, str) else ""
+        words = f"{words}: {metadata['raw']}"
+    if isinstance(words, (dict, list)):
+        words = msgspec.json.encode(words, enc_hook=str).decode()
+    return _sentence(words) if isinstance(words, str) else ""
 
 
 def _plain(raw: str) -> str:
@@ -225,10 +243,10 @@ def _wait_in(error: JsonObject, message: str) -> float | None:
         delay = detail.get("retryDelay") if isinstance(detail, dict) else None
         if isinstance(delay, str) and re.fullmatch(r"\d+(\.\d+)?s", delay):
             return float(delay[:-1])
-    found = re.search(_WAIT, message)
-    if not found or not (found[1] or found[2]):
+    match = re.search(_WAIT, message)
+    if not match or not (match[1] or match[2]):
         return None
-    return float(found[1] or 0) * 60 + float(found[2] or 0) * (0.001 if (found[3] or "").lower() == "ms" else 1.0)
+    return float(match[1] or 0) * 60 + float(match[2] or 0) * (0.001 if (match[3] or "").lower() == "ms" else 1.0)
 
 
 def _count(value: object) -> int | None:

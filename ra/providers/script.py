@@ -1,4 +1,4 @@
-"""What shall a pretended model say? A script: steps from Python, or from a YAML or JSON file."""
+"""The script of a scripted model: steps from Python, or from a YAML or JSON file."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -123,10 +123,10 @@ def _step(file: Path, number: int, item: Any) -> Step:
     try:
         return msgspec.convert(_snake(item, iter(range(MAX_VALUES))), Step)
     except msgspec.ValidationError as error:
-        said, _, where = str(error).partition(" - at `$")
+        message, _, where = str(error).partition(" - at `$")
         place = f", {where.rstrip('`').lstrip('.')}" if where.strip("`") else ""
         fields = ", ".join(Step.__struct_fields__)
-        raise UserError(f"{file}: step {number}{place}: {said}. A step has {fields}.") from error
+        raise UserError(f"{file}: step {number}{place}: {message}. A step has {fields}.") from error
     except (StopIteration, RecursionError) as error:
         raise UserError(f"{file}: step {number} holds more than {MAX_VALUES} values, or itself.") from error
 
@@ -138,11 +138,11 @@ def _snake(value: Any, left: Iterator[int], *, rename: bool = True) -> Any:
         return [_snake(item, left, rename=rename) for item in value]
     if not isinstance(value, dict):
         return value
-    made = {}
+    renamed = {}
     for key, item in value.items():
         name = _SNAKE.sub("_", key).lower() if rename and isinstance(key, str) else key
-        made[name] = _snake(item, left, rename=rename and name != "args")
-    return made
+        renamed[name] = _snake(item, left, rename=rename and name != "args")
+    return renamed
 
 
 def _read(file: Path) -> Any:

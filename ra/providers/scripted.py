@@ -1,4 +1,4 @@
-"""How does one run without a model? `ScriptedProvider` says what a script tells it to, in the way a model would."""
+"""A provider without a model: it answers with the steps of a script, the way a model would."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator

@@ -1,4 +1,4 @@
-"""What may a user configure about a provider? Spec key app.providers.NAME; never taken from a project file."""
+"""Settings of a provider: `app.providers.NAME`, never taken from a project file."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Which providers are there, and what sets each apart? One row for each wire; its dialect is the module of its name."""
+"""The providers and what sets each apart: one row for each; its dialect is the module of its name."""
 
 from ra.core.value import Value
 
@@ -34,7 +34,7 @@ VENDORS = (
     Vendor(
         "anthropic",
         "https://api.anthropic.com",
-        model="claude-sonnet-4-6",
+        model="claude-sonnet-5-5",
         small_model="claude-haiku-5-5",
         keys=("ANTHROPIC_API_KEY",),
         url_key="ANTHROPIC_BASE_URL",
@@ -59,8 +59,8 @@ VENDORS = (
     Vendor(
         "google",
         "https://generativelanguage.googleapis.com",
-        model="gemini-3.8-flash",
-        small_model="gemini-2.5-flash-lite",
+        model="gemini-4-argon",
+        small_model="gemini-3.5-flash-lite",
         keys=("GOOGLE_API_KEY", "GEMINI_API_KEY"),
         url_key="GOOGLE_GEMINI_BASE_URL",
         version="/v1beta",

@@ -1,4 +1,4 @@
-"""How is a model called over a wire? A dialect says what the bytes mean, a transport carries them."""
+"""The two halves of a call over a wire: a dialect says what the bytes mean, a transport carries them."""
 
 from collections.abc import AsyncGenerator, Iterator
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""Which addresses may be fetched from? Public ones: nothing on this machine, in this network or in a cloud's inside."""
+"""Which addresses may be fetched: public ones, nothing on this machine, in this network or inside a cloud."""
 
 import ipaddress
 import re

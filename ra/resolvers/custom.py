@@ -1,4 +1,4 @@
-"""How does a user add a resolver? With a Python file that has `name`, `pattern` and `resolve(ref, ctx)`."""
+"""A user's own resolver: a Python file with `name`, `pattern` and `resolve(ref, ctx)`."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from ra.core.messages import Text
 from ra.core.text import clean, shown
 from ra.resolvers.files import MAX_BYTES
 from ra.resolvers.label import label
-from ra.resolvers.resolver import Place, Resolved
+from ra.resolvers.resolver import Resolution, ResolverContext
 
 TIMEOUT_S = 30.0
 
@@ -37,24 +37,24 @@ class Custom:
             raise UserError(f"{self.file}: pattern must have one group, the reference; it has {compiled.groups}.")
         return compiled
 
-    async def resolve(self, ref: str, place: Place, *, in_code: bool) -> Resolved:
+    async def resolve(self, ref: str, place: ResolverContext, *, in_code: bool) -> Resolution:
         try:
             answer = await self._call(
                 self._resolve, ref, place, timeout_s=self._timeout_s, file=self.file, what=f"resolver {self.name}"
             )
         except HookFailed as failure:
-            return Resolved(warnings=(f"{shown(ref)}: not resolved: {failure}",))
+            return Resolution(warnings=(f"{shown(ref)}: not resolved: {failure}",))
         if answer is None:
-            return Resolved()
+            return Resolution()
         if not isinstance(answer, str):
             kind = type(answer).__name__
-            return Resolved(warnings=(f"{shown(ref)}: not resolved: {self.file} gave {kind}, not text or None.",))
+            return Resolution(warnings=(f"{shown(ref)}: not resolved: {self.file} gave {kind}, not text or None.",))
         text = clean(answer)
         warnings: tuple[str, ...] = ()
         if len(text) > MAX_BYTES:
             text = f"{text[:MAX_BYTES]}\n[… the first {MAX_BYTES} of {len(text)} characters]"
             warnings = (f"{shown(ref)}: only the first {MAX_BYTES} characters of {len(answer)} are attached.",)
-        return Resolved((Text(label(_tag(self.name), text, ref=ref)),), warnings, (ref,))
+        return Resolution((Text(label(_tag(self.name), text, ref=ref)),), warnings, (ref,))
 
 
 def _tag(name: str) -> str:

@@ -1,9 +1,8 @@
-"""What does the prompt refer to? Its references are resolved, once, in what the user typed and nowhere else."""
+"""Resolve the references of a prompt, once, in what the user typed and nowhere else."""
 
 import os
 import re
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,9 @@ from ra.core.text import shown
 from ra.core.value import Value
 from ra.resolvers import file_content
 from ra.resolvers.files import Files, blocks
-from ra.resolvers.resolver import AskOutside, Place, Resolver
+from ra.resolvers.resolver import AskOutside, Resolver, ResolverContext
 from ra.resolvers.urls import Urls
+from ra.system.files import similar_names
 
 MAX_REFERENCES = 50
 MAX_LOOKS = 1000  # in a prompt of a megabyte there may be an @ on every line
@@ -33,12 +33,16 @@ class Reference(Value, frozen=True):
 
 
 class Expansion(Value, frozen=True):
-    """The prompt as typed, what is attached to it, and what the user should know."""
+    """The prompt as typed, what is attached to it, and what the user should know.
+
+    `failed` are the warnings of references that brought nothing: worth a question before anything is paid.
+    """
 
     text: str
     blocks: tuple[Content, ...] = ()
     warnings: tuple[str, ...] = ()
     references: tuple[Reference, ...] = ()
+    failed: tuple[str, ...] = ()
 
 
 def builtin() -> tuple[Resolver, ...]:
@@ -55,10 +59,11 @@ async def expand(
     ask_outside: AskOutside | None = None,
 ) -> Expansion:
     """Resolve the references in what the user typed. Where several resolvers see one, the user's own has it."""
-    place = Place(root=root, cwd=cwd, fetch=fetch or _fetch, ask_outside=ask_outside)
+    place = ResolverContext(root=root, cwd=cwd, fetch=fetch or _fetch, ask_outside=ask_outside)
     attached: list[Content] = []
     warnings: list[str] = []
     references: list[Reference] = []
+    failed: list[str] = []
     seen: set[tuple[str, str]] = set()
     own_first = sorted(resolvers, key=lambda resolver: isinstance(resolver, Files | Urls))
     for looks, (resolver, found, in_code) in enumerate(_find(text, own_first)):
@@ -71,9 +76,11 @@ async def expand(
         resolved = await resolver.resolve(found[1], place, in_code=in_code)
         attached += resolved.blocks
         warnings += (warning for warning in resolved.warnings if warning not in warnings)
-        if resolved.blocks:
+        if not resolved.blocks and not resolved.names:
+            failed += (warning for warning in resolved.warnings if warning not in failed)
+        else:
             references.append(Reference(found[0], resolver.name, resolved.names))
-    return Expansion(text, tuple(attached), tuple(warnings), tuple(references))
+    return Expansion(text, tuple(attached), tuple(warnings), tuple(references), tuple(failed))
 
 
 async def _fetch(url: str) -> Any:
@@ -90,32 +97,30 @@ def attach(path: str, *, cwd: Path) -> Expansion:
         full = ""
     name = shown(path)
     if not os.path.exists(full):  # noqa: PTH110 - a name too long is a missing file, no exception
-        folder = Path(full).parent
-        names = [entry.name for entry in folder.iterdir()] if full and folder.is_dir() else []
-        near = get_close_matches(Path(full).name, names, 2)
-        hint = f" Did you mean {' or '.join(map(shown, near))}?" if near else ""
+        similar = similar_names(*os.path.split(full), most=2)
+        hint = f" Did you mean {' or '.join(map(shown, similar))}?" if similar else ""
         raise UserError(f"--file {name}: there is no such file.{hint}")
     try:
         loaded = file_content.load(full, name=Path(full).name)
     except file_content.Unreadable as reason:
-        more = " Use @ and the directory's name in the prompt." if "a directory" in str(reason) else ""
-        more = more or (" Pipe it in instead: command | ra …" if "a FIFO" in str(reason) else "")
-        raise UserError(f"--file {name}: it {reason}.{more}") from reason
+        advice = " Use @ and the folder's name in the prompt." if "a folder" in str(reason) else ""
+        advice = advice or (" Pipe it in instead: command | ra …" if "a named pipe" in str(reason) else "")
+        raise UserError(f"--file {name}: it {reason}.{advice}") from reason
     warnings = (f"--file {name}: {loaded.left_out}.",) if loaded.left_out else ()
     return Expansion("", blocks(path, loaded), warnings, (Reference(f"--file {name}", "file", (path,)),))
 
 
 def _find(text: str, resolvers: Sequence[Resolver]) -> Iterator[tuple[Resolver, re.Match[str], bool]]:
     """References from left to right, none inside another; whether each stands in quoted code."""
-    fenced = [found.span() for pattern in (_FENCE, _DECORATOR) for found in pattern.finditer(text)]
-    quoted = [found.span() for found in _INLINE.finditer(text)]
-    found = [
+    fenced = [matches.span() for pattern in (_FENCE, _DECORATOR) for matches in pattern.finditer(text)]
+    quoted = [matches.span() for matches in _INLINE.finditer(text)]
+    matches = [
         (match.start(), order, resolver, match)
         for order, resolver in enumerate(resolvers)
         for match in resolver.pattern.finditer(text)
     ]
     end = 0
-    for start, _, resolver, match in sorted(found, key=lambda item: item[:2]):
+    for start, _, resolver, match in sorted(matches, key=lambda item: item[:2]):
         if start >= end and not _within(start, fenced):
             end = match.end()
             yield resolver, match, _within(start, quoted)

@@ -1,4 +1,4 @@
-"""How is a page fetched without being led astray? The address is checked after resolution, on every hop, and pinned.
+"""Fetch a page: the address is checked after resolution, on every redirect, and pinned.
 
 The connection goes to the address that was checked, so a name that resolves differently the second time gains nothing.
 Time, bytes on the wire and bytes after decompression are bounded.
@@ -17,7 +17,7 @@ from urllib.parse import urljoin, urlsplit
 import h11
 
 from ra.resolvers.addresses import Address, literal, public
-from ra.resolvers.pages import FetchFailed, Page
+from ra.resolvers.pages import FetchedPage, FetchFailed
 
 MAX_BYTES = 5_000_000
 TIMEOUT_S = 15.0
@@ -25,7 +25,7 @@ MAX_HOPS = 5
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
-Allow = Callable[[Address, int], bool]
+AllowAddress = Callable[[Address, int], bool]
 """May this address and port be connected to?"""
 
 
@@ -37,17 +37,17 @@ async def fetch(
     url: str,
     *,
     resolve: Resolve | None = None,
-    allow: Allow = only_public,
+    allow: AllowAddress = only_public,
     tls: ssl.SSLContext | None = None,
     timeout_s: float = TIMEOUT_S,
     max_bytes: int = MAX_BYTES,
-) -> Page:
+) -> FetchedPage:
     """GET a page. Raises FetchFailed."""
     try:
         async with asyncio.timeout(timeout_s):
             for _ in range(MAX_HOPS + 1):
                 page = await _get(url, resolve or look_up, allow, tls, max_bytes)
-                if isinstance(page, Page):
+                if isinstance(page, FetchedPage):
                     return page
                 url = page
             raise FetchFailed(f"more than {MAX_HOPS} redirects")
@@ -91,7 +91,9 @@ async def look_up(host: str, port: int) -> list[str]:
     return await answer
 
 
-async def _get(url: str, resolve: Resolve, allow: Allow, tls: ssl.SSLContext | None, max_bytes: int) -> Page | str:
+async def _get(
+    url: str, resolve: Resolve, allow: AllowAddress, tls: ssl.SSLContext | None, max_bytes: int
+) -> FetchedPage | str:
     """One hop: a page, or the URL of the next."""
     scheme, host, port, target = _parse(url)
     addresses = await _checked(host, port, resolve, allow)
@@ -102,9 +104,9 @@ async def _get(url: str, resolve: Resolve, allow: Allow, tls: ssl.SSLContext | N
     try:
         connection = h11.Connection(our_role=h11.CLIENT)
         default = 443 if scheme == "https" else 80
-        shown = f"[{host}]" if ":" in host else host
+        host_header = f"[{host}]" if ":" in host else host
         headers = [
-            ("Host", shown if port == default else f"{shown}:{port}"),
+            ("Host", host_header if port == default else f"{host_header}:{port}"),
             ("User-Agent", "ra"),
             ("Accept", "text/html, text/*, application/json, application/pdf, image/*, */*;q=0.1"),
             ("Accept-Encoding", "gzip"),
@@ -122,7 +124,7 @@ async def _get(url: str, resolve: Resolve, allow: Allow, tls: ssl.SSLContext | N
         writer.transport.abort()  # nothing more is wanted, and a peer that does not answer is not waited for
     media, _, parameters = fields.get("content-type", "").partition(";")
     charset = parameters.lower().partition("charset=")[2].partition(";")[0].strip(" \"'")
-    return Page(url, response.status_code, media.strip().lower(), charset, body, cut)
+    return FetchedPage(url, response.status_code, media.strip().lower(), charset, body, cut)
 
 
 def _parse(url: str) -> tuple[str, str, int, str]:
@@ -152,17 +154,17 @@ def _utf8(char: str) -> bytes:
     return char.encode("utf-8", "replace")
 
 
-async def _checked(host: str, port: int, resolve: Resolve, allow: Allow) -> list[str]:
+async def _checked(host: str, port: int, resolve: Resolve, allow: AllowAddress) -> list[str]:
     """The addresses of a host. One that is not allowed spoils them all: half a rebinding is a rebinding."""
     spelled = literal(host)
-    found = [str(spelled)] if spelled is not None else list(dict.fromkeys(await resolve(host, port)))
-    if not found:
+    addresses = [str(spelled)] if spelled is not None else list(dict.fromkeys(await resolve(host, port)))
+    if not addresses:
         raise FetchFailed(f"{host} has no address")
-    for text in found:
+    for text in addresses:
         if not allow(ipaddress.ip_address(text), port):
             where = f"{host} ({text})" if spelled is None or text != host else host
             raise FetchFailed(f"{where} is not on the public internet; private addresses are not fetched")
-    return found
+    return addresses
 
 
 async def _connect(

@@ -1,19 +1,18 @@
-"""What is in this file, as the model can take it? Text, an image or a PDF; everything else is refused with a reason."""
+"""Read a file as the model can take it: text, an image or a PDF; everything else is refused with a reason."""
 
 import os
-import stat
 import time
 from typing import BinaryIO
 
 from ra.core.messages import Document, Image
 from ra.core.value import Value
+from ra.system import images
+from ra.system.files import PDF, NotRegular, media_type, open_regular
 
 MAX_TEXT_BYTES = 400_000
-MAX_IMAGE_BYTES = 5_000_000  # what providers take in one image
 MAX_PDF_BYTES = 20_000_000
 MAX_SCAN_S = 1.5  # for the lines far down in a large file
 
-_IMAGES = {b"\x89PNG\r\n\x1a\n": "image/png", b"\xff\xd8\xff": "image/jpeg", b"GIF8": "image/gif"}
 _SAMPLE = 8192
 
 
@@ -21,7 +20,7 @@ class Unreadable(Exception):
     """Why a file is not attached."""
 
 
-class Loaded(Value, frozen=True):
+class FileContent(Value, frozen=True):
     """A file's content. `left_out` is empty when it is whole."""
 
     content: str | Image | Document
@@ -29,26 +28,26 @@ class Loaded(Value, frozen=True):
     left_out: str = ""
 
 
-def load(path: str, *, limit: int = MAX_TEXT_BYTES, name: str = "") -> Loaded:
+def load(path: str, *, limit: int = MAX_TEXT_BYTES, name: str = "") -> FileContent:
     """A whole file, or as much of a text as `limit` bytes. Raises Unreadable."""
     with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_SAMPLE)
-        if media := _media_type(head):
-            return Loaded(_media(file, head, media, size, name), size)
+        if media := media_type(head):
+            return FileContent(_media(file, head, media, size, name), size)
         _check_text(head)
         data = head + file.read(limit + 1 - len(head)) if len(head) <= limit else head
     if len(data) <= limit:
-        return Loaded(_text(data), size)
-    return Loaded(_whole_lines(data[:limit]), size, f"the first {limit} of {max(size, len(data))} bytes")
+        return FileContent(_text(data), size)
+    return FileContent(_whole_lines(data[:limit]), size, f"the first {limit} of {max(size, len(data))} bytes")
 
 
-def load_lines(path: str, first: int, last: int | None, *, limit: int = MAX_TEXT_BYTES) -> Loaded:
+def load_lines(path: str, first: int, last: int | None, *, limit: int = MAX_TEXT_BYTES) -> FileContent:
     """Lines `first` to `last`, counted from 1. Raises Unreadable."""
     with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_SAMPLE)
-        if _media_type(head):
+        if media_type(head):
             raise Unreadable("has no lines: it is no text")
         _check_text(head)
         file.seek(0)
@@ -62,47 +61,34 @@ def load_lines(path: str, first: int, last: int | None, *, limit: int = MAX_TEXT
             number += line.endswith(b"\n")
             line = file.readline(limit + 1)
     if len(data) > limit:
-        return Loaded(_whole_lines(bytes(data[:limit])), size, f"the first {limit} bytes of these lines")
+        return FileContent(_whole_lines(bytes(data[:limit])), size, f"the first {limit} bytes of these lines")
     final = number - data.endswith(b"\n")
     ended = f"the file ends at line {final}" if last is not None and final < last else ""
-    return Loaded(_text(bytes(data)), size, ended)
+    return FileContent(_text(bytes(data)), size, ended)
 
 
 def open_plain(path: str) -> BinaryIO:
-    """Open a plain file. Not blocking on a FIFO, not following a link: the path has been resolved already."""
+    """Open a file whose path has been resolved. Raises Unreadable."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+        return open_regular(path)
+    except NotRegular as error:
+        raise Unreadable(f"is {error.kind}, not a file") from error
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}") from error
-    mode = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(mode):
-        os.close(descriptor)
-        raise Unreadable(f"is {_kind(mode)}, not a plain file")
-    return os.fdopen(descriptor, "rb")
-
-
-def _kind(mode: int) -> str:
-    if stat.S_ISDIR(mode):
-        return "a directory"
-    if stat.S_ISFIFO(mode):
-        return "a FIFO"
-    return "a device" if stat.S_ISCHR(mode) or stat.S_ISBLK(mode) else "a socket"
-
-
-def _media_type(head: bytes) -> str:
-    if head.startswith(b"%PDF-"):
-        return "application/pdf"
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return next((media for magic, media in _IMAGES.items() if head.startswith(magic)), "")
 
 
 def _media(file: BinaryIO, head: bytes, media: str, size: int, name: str) -> Image | Document:
-    limit = MAX_PDF_BYTES if media == "application/pdf" else MAX_IMAGE_BYTES
+    limit = MAX_PDF_BYTES if media == PDF else images.MAX_SOURCE_BYTES
     data = head + file.read(limit + 1 - len(head))
+    if media != PDF:
+        try:
+            data, media = images.fitted(data, media)
+        except images.TooLarge as error:
+            raise Unreadable(str(error)) from error
+        return Image(media, data)
     if len(data) > limit:
         raise Unreadable(f"is too large: {size} bytes, the limit for {media} is {limit}")
-    return Document(media, data, name) if media == "application/pdf" else Image(media, data)
+    return Document(media, data, name)
 
 
 def _check_text(head: bytes) -> None:

@@ -1,9 +1,8 @@
-"""Which files does a glob or a directory name? Those that git would not ignore, within bounds of time and number."""
+"""Find the files that a glob or a folder names: those that git would not ignore, within bounds of time and number."""
 
 # Strings, for speed: there may be 100 000 of them.
 # ruff: noqa: PTH113, PTH118, PTH120
 
-import fnmatch
 import os
 import re
 import time
@@ -33,12 +32,27 @@ class Found(Value, frozen=True):
     complete: bool = True
 
 
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_BRACES = re.compile(r"(?<!\\)\{([^{}]*,[^{}]*)(?<!\\)\}")
+_WILD = re.compile(r"[*?]|\[[!^]?[^/]+?\]")
+
+
+def unescape(text: str) -> str:
+    """`a\\[1\\]` → `a[1]`: a backslash makes the next character stand for itself."""
+    return _ESCAPE.sub(r"\1", text)
+
+
 def is_glob(text: str) -> bool:
-    return "*" in text or bool(re.search(r"\{[^{}]*,[^{}]*\}", text))
+    """Whether a text has a wildcard, and more than question marks and brackets: `@?` is punctuation."""
+    bare = _ESCAPE.sub("a", text)
+    return bool(_BRACES.search(text)) or "*" in bare or bool(_WILD.search(bare) and re.search(r"\w", text))
 
 
 def find(pattern: str, *, cwd: Path, root: Path, max_seconds: float = MAX_SECONDS) -> Found:
-    """The files that a pattern of `*`, `**` and `{a,b}` names. Hidden ones only where the pattern has the dot."""
+    """The files that a pattern of `*`, `**`, `?`, `[ab]`, `{a,b}` and `\\` names.
+
+    Hidden ones only where the pattern has the dot.
+    """
     search = _Search(root, time.monotonic() + max_seconds)
     for alternative in braces(pattern):
         base, segments = split(alternative, cwd)
@@ -56,13 +70,13 @@ def find_in(folder: str, *, root: Path, max_seconds: float = MAX_SECONDS) -> Fou
 def split(pattern: str, cwd: Path) -> tuple[str, list[str]]:
     """The directory before the first wildcard, and the rest segment by segment."""
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
-    fixed = next((i for i, part in enumerate(parts) if "*" in part), len(parts) - 1)
+    fixed = next((i for i, part in enumerate(parts) if _is_wild(part)), len(parts) - 1)
     start = "/" if pattern.startswith("/") else str(cwd)
-    rest = [*parts[fixed:], _DEEP] if pattern.endswith("/") else parts[fixed:]
-    deduped = [part for i, part in enumerate(rest) if part != _DEEP or rest[i - 1 : i] != [_DEEP]]
+    patterns = [*parts[fixed:], _DEEP] if pattern.endswith("/") else parts[fixed:]
+    deduped = [part for i, part in enumerate(patterns) if part != _DEEP or patterns[i - 1 : i] != [_DEEP]]
     if deduped and deduped[-1] == _DEEP:
         deduped.append("*")
-    return os.path.realpath(os.path.join(start, *parts[:fixed])), deduped
+    return os.path.realpath(os.path.join(start, *map(unescape, parts[:fixed]))), deduped
 
 
 def braces(pattern: str) -> list[str]:
@@ -71,12 +85,12 @@ def braces(pattern: str) -> list[str]:
     waiting = [pattern]
     while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:
         current = waiting.pop(0)
-        found = re.search(r"\{([^{}]*,[^{}]*)\}", current)
-        if found is None:
+        match = _BRACES.search(current)
+        if match is None:
             done.append(current)
             continue
-        head, tail = current[: found.start()], current[found.end() :]
-        waiting = [f"{head}{choice}{tail}" for choice in found[1].split(",")] + waiting
+        head, tail = current[: match.start()], current[match.end() :]
+        waiting = [f"{head}{choice}{tail}" for choice in match[1].split(",")] + waiting
     return done
 
 
@@ -107,7 +121,7 @@ class _Search:
         deep = segments[0] == _DEEP
         if deep:
             yield folder, segments[1:]
-        accepts = _hides_dots if deep else matcher(segments[0])
+        accepts = _hides_dots if deep else self._matcher(folder, segments[0])
         last = len(segments) == 1
         try:
             scan = os.scandir(folder)
@@ -127,6 +141,12 @@ class _Search:
                         yield entry.path, segments if deep else segments[1:]
                 elif last and not deep and not is_folder:
                     self._take(folder, entry)
+
+    def _matcher(self, folder: str, segment: str) -> Matcher:
+        """A name that is there as it was written is what is meant: `[id]` is a folder of some web frameworks."""
+        if "*" not in segment and os.path.lexists(os.path.join(folder, segment)):
+            return segment.__eq__
+        return matcher(segment)
 
     def _take(self, folder: str, entry: os.DirEntry[str]) -> None:
         if self.rules.ignored(folder, entry.name, is_folder=False):
@@ -163,9 +183,9 @@ class _Rules:
             above = []
             if folder != self.root and inside(folder, self.root):
                 above = self._for(os.path.dirname(folder))
-            own = [] if not inside(folder, self.root) else [f"{folder}/.gitignore"]
-            own += [f"{folder}/.git/info/exclude"] if folder == self.root else []
-            self._known[folder] = [(folder, check) for file in own if (check := _read_rules(file))] + above
+            ignore_files = [] if not inside(folder, self.root) else [f"{folder}/.gitignore"]
+            ignore_files += [f"{folder}/.git/info/exclude"] if folder == self.root else []
+            self._known[folder] = [(folder, check) for file in ignore_files if (check := _read_rules(file))] + above
         return self._known[folder]
 
 
@@ -186,12 +206,53 @@ def inside(path: str, root: str) -> bool:
 
 
 def matcher(segment: str) -> Matcher:
-    """`*` alone is special; `[id].tsx` and `what?` are names. A leading dot is matched by a dot only."""
-    plain = segment.replace("[", "[[]").replace("?", "[?]")
-    match = re.compile(fnmatch.translate(plain)).match
-    if segment.startswith("."):
+    """`*`, `?`, `[ab]`, `[a-z]`, `[!ab]`; a backslash takes the meaning away. Only a dot matches a leading dot."""
+    match = re.compile(_expression(segment), re.DOTALL).fullmatch
+    if unescape(segment).startswith("."):
         return match
     return lambda name: not name.startswith(".") and match(name)
+
+
+def _expression(segment: str) -> str:
+    parts: list[str] = []
+    position = 0
+    while position < len(segment):
+        char = segment[position]
+        position += 1
+        if char == "\\" and position < len(segment):
+            parts.append(re.escape(segment[position]))
+            position += 1
+        elif char == "*":
+            parts.append("" if parts[-1:] == [".*"] else ".*")
+        elif char == "?":
+            parts.append(".")
+        elif char == "[" and (end := segment.find("]", position + 1 + (segment[position : position + 1] in "!^"))) > 0:
+            inner = segment[position:end]
+            negated = inner[:1] in ("!", "^")
+            parts.append(_one_of(inner[negated:], negated=negated))
+            position = end + 1
+        else:
+            parts.append(re.escape(char))
+    return "".join(parts)
+
+
+def _one_of(characters: str, *, negated: bool) -> str:
+    """`ab`, `a-z`; a range that runs backwards is three characters."""
+    inner = ""
+    position = 0
+    while position < len(characters):
+        first, last = characters[position], characters[position + 2 : position + 3]
+        if last and characters[position + 1] == "-" and first <= last:
+            inner += f"{re.escape(first)}-{re.escape(last)}"
+            position += 3
+        else:
+            inner += re.escape(first)
+            position += 1
+    return f"[{'^' if negated else ''}{inner}]"
+
+
+def _is_wild(segment: str) -> bool:
+    return bool(_WILD.search(_ESCAPE.sub("a", segment)))
 
 
 def _hides_dots(name: str) -> bool:

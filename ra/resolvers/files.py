@@ -1,4 +1,4 @@
-"""What does `@path` mean? A file, a directory, a glob or some lines, inside the project unless the user agrees."""
+"""Resolve `@path`: a file, a folder, a glob or some lines, inside the project unless the user agrees."""
 
 # Strings: a Path would drop the trailing slash, and raise on a loop of links.
 # ruff: noqa: PTH111, PTH112, PTH113, PTH118, PTH119
@@ -6,17 +6,16 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from difflib import get_close_matches
-from itertools import islice
 from pathlib import Path
 
 from ra.core.messages import Content, Document, Image, Text
 from ra.core.text import clean, shown
 from ra.resolvers import file_content, file_search
-from ra.resolvers.file_content import Loaded, Unreadable
+from ra.resolvers.file_content import FileContent, Unreadable
 from ra.resolvers.file_search import Found
 from ra.resolvers.label import label
-from ra.resolvers.resolver import Place, Resolved
+from ra.resolvers.resolver import Resolution, ResolverContext
+from ra.system.files import similar_names
 
 MAX_FILES = 200
 MAX_BYTES = file_content.MAX_TEXT_BYTES
@@ -25,7 +24,7 @@ MAX_MEDIA_BYTES = 20_000_000
 _TRAILING = ".,;:!?)]}'\"»”’…。、，；：！？）】」』》"
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 _RANGE = re.compile(r"(?P<path>.+?)(?::|#L)(?P<first>\d{1,9})(?P<dash>-L?(?P<last>\d{1,9})?)?", re.DOTALL)
-_PLAIN = re.compile(r"[A-Za-z0-9_./~*{},+=@%:#-]+")
+_PLAIN = re.compile(r"[A-Za-z0-9_./~*{},+=@%:#?!\[\]\\^-]+")
 _SCOPE = re.compile(r"[a-z0-9~-][a-z0-9._~-]*/[a-z0-9._~-]+(@[^/]*)?")
 _CALL = re.compile(r"[\w.]+\(")
 _SUFFIX = re.compile(
@@ -42,58 +41,73 @@ class Files:
     name = "file"
     # Not after a letter or digit: that is an e-mail address. Not after @, \, /, ., + or -: those are other things.
     pattern = re.compile(
-        r"""(?<![A-Za-z0-9_@\\/.+-])@(?!@)("[^"\n]+"(?::\d[\d-]*)?|'[^'\n]+'(?::\d[\d-]*)?|[^\s"`<>|]+)"""
+        r"""(?<![A-Za-z0-9_@\\/.+-])@(?!@)("[^"\n]+"(?::\d[\d-]*)?|'[^'\n]+'(?::\d[\d-]*)?|(?:\\[ ]|[^\s"`<>|])+)"""
     )
 
-    async def resolve(self, ref: str, place: Place, *, in_code: bool) -> Resolved:
+    async def resolve(self, ref: str, place: ResolverContext, *, in_code: bool) -> Resolution:
         forms = list(candidates(ref))
         for form in forms:
-            path, lines = _target(form, place.cwd)
+            try:
+                path, lines = _target(form, place.cwd)
+            except Unreadable as reason:
+                return Resolution(warnings=(f"@{shown(form)}: {reason}; not attached.",))
             if path is not None:
                 return await self._existing(form, path, lines, place)
-        for form in forms:
-            if file_search.is_glob(form) and not in_code:
-                return await self._glob(form, place)
-        return Resolved() if in_code else _missing(forms, place, quoted=ref[0] in "\"'")
+        globs = [form for form in forms if file_search.is_glob(form) and not in_code]
+        answers: list[Resolution] = []
+        for form in globs:  # a question mark at the end may belong to the sentence or to the pattern
+            answers.append(await self._glob(form, place))
+            if answers[-1].names:
+                return answers[-1]
+        if answers:
+            return answers[0]
+        return Resolution() if in_code else _missing(forms, place, quoted=ref[0] in "\"'")
 
-    async def _existing(self, ref: str, path: str, lines: tuple[int, int | None] | None, place: Place) -> Resolved:
+    async def _existing(
+        self, ref: str, path: str, lines: tuple[int, int | None] | None, place: ResolverContext
+    ) -> Resolution:
         real = os.path.realpath(path)
         name = _relative(path, place.root)
         if refusal := await _refusal(path, real, ref, place):
-            return Resolved(warnings=(refusal,))
+            return Resolution(warnings=(refusal,))
         if os.path.isdir(real):
             return _attach_many(ref, file_search.find_in(real, root=place.root), place)
+        if real in place.sent:
+            return Resolution(names=(name,))
         try:
             if lines is None:
                 loaded = file_content.load(real, name=os.path.basename(name))
             else:
                 loaded = file_content.load_lines(real, *lines)
         except Unreadable as reason:
-            return Resolved(warnings=(f"@{shown(ref)}: {shown(name)} {reason}; not attached.",))
+            return Resolution(warnings=(f"@{shown(ref)}: {shown(name)} {reason}; not attached.",))
         warnings = (f"@{shown(ref)}: {loaded.left_out}.",) if loaded.left_out else ()
-        return Resolved(blocks(name, loaded, lines), warnings, (name,))
+        if lines is None:
+            place.sent.add(real)
+        return Resolution(blocks(name, loaded, lines), warnings, (name,))
 
-    async def _glob(self, ref: str, place: Place) -> Resolved:
+    async def _glob(self, ref: str, place: ResolverContext) -> Resolution:
         if _full(ref, place.cwd) is None:
-            return Resolved()
+            return Resolution()
         pattern = os.path.expanduser(ref)
         bases = dict.fromkeys(
             file_search.split(alternative, place.cwd)[0] for alternative in file_search.braces(pattern)
         )
         for base in bases:
             if refusal := await _refusal(base, base, ref, place):
-                return Resolved(warnings=(refusal,))
-        found = file_search.find(pattern, cwd=place.cwd, root=place.root)
-        if not found.files and not found.ignored and not found.links_out and found.complete and ref.strip("*{},") == "":
-            return Resolved()
-        return _attach_many(ref, found, place)
+                return Resolution(warnings=(refusal,))
+        search = file_search.find(pattern, cwd=place.cwd, root=place.root)
+        nothing = not search.files and not search.ignored and not search.links_out and search.complete
+        # `@*` may be emphasis and `@alice[1]` a footnote: without a match they are no reference.
+        is_text = ref.strip("*{},") == "" or not ("*" in ref or "{" in ref or _looks_like_path(ref, place.cwd))
+        return Resolution() if nothing and is_text else _attach_many(ref, search, place)
 
 
 def candidates(ref: str) -> Iterator[str]:
     """What the reference may be, best first: without the sentence's punctuation, as typed, without foreign letters."""
     if ref[0] in "\"'" and ref.count(ref[0]) == 2:
-        inner, _, rest = ref[1:].partition(ref[0])
-        yield inner + rest
+        inner, _, behind = ref[1:].partition(ref[0])
+        yield inner + behind
         return
     if not ref.strip("./"):
         yield ref
@@ -102,7 +116,9 @@ def candidates(ref: str) -> Iterator[str]:
     while forms[-1] and forms[-1][-1] in _TRAILING and not _balanced(forms[-1]):
         forms.append(forms[-1][:-1])
     plain = _PLAIN.match(ref)
-    forms.insert(0, plain[0].rstrip(".,:") if plain else "")
+    ascii_part = plain[0].rstrip(".,:") if plain else ""
+    # Not the folder of a longer name: what does not exist is told, and never replaced by everything beside it.
+    forms.insert(0, "" if ascii_part.endswith("/") and plain and plain[0] != ref else ascii_part)
     seen: set[str] = set()
     for form in reversed(forms):
         if form and form not in seen:
@@ -117,21 +133,26 @@ def _balanced(text: str) -> bool:
 
 
 def _target(form: str, cwd: Path) -> tuple[str | None, tuple[int, int | None] | None]:
-    """The path that exists, and the lines of it; None when there is no such file."""
-    path = _full(form, cwd)
-    if path is not None and os.path.lexists(path):
+    """The path that exists, and the lines of it; None when there is no such file. Raises Unreadable for 40-10."""
+    if path := _existing_path(form, cwd):
         return path, None
-    found = _RANGE.fullmatch(form)
-    if found is None:
+    match = _RANGE.fullmatch(form)
+    path = _existing_path(match["path"], cwd) if match else None
+    if match is None or path is None or not os.path.isfile(path):
         return None, None
-    path = _full(found["path"], cwd)
-    if path is None or not os.path.isfile(path):
-        return None, None
-    first = max(int(found["first"]), 1)
-    if not found["dash"]:
+    first = max(int(match["first"]), 1)
+    if not match["dash"]:
         return path, (first, first)
-    last = int(found["last"]) if found["last"] else None
-    return path, (first, last) if last is None or last >= first else (max(last, 1), first)
+    last = int(match["last"]) if match["last"] else None
+    if last is not None and last < first:
+        raise Unreadable(f"the lines run backwards; write {match['path']}:{last}-{first}")
+    return path, (first, last)
+
+
+def _existing_path(form: str, cwd: Path) -> str | None:
+    """As it was written, else with its backslashes as escapes."""
+    paths = (_full(text, cwd) for text in dict.fromkeys((form, file_search.unescape(form))))
+    return next((path for path in paths if path is not None and os.path.lexists(path)), None)
 
 
 def _full(form: str, cwd: Path) -> str | None:
@@ -142,7 +163,7 @@ def _full(form: str, cwd: Path) -> str | None:
     return None if "\0" in form else os.path.join(cwd, os.path.expanduser(form))
 
 
-async def _refusal(path: str, real: str, ref: str, place: Place) -> str:
+async def _refusal(path: str, real: str, ref: str, place: ResolverContext) -> str:
     """Why this must not be read; empty when it may."""
     root = os.path.realpath(place.root)
     if file_search.inside(real, root):
@@ -155,21 +176,21 @@ async def _refusal(path: str, real: str, ref: str, place: Place) -> str:
     return f"@{shown(ref)}: outside the project ({shown(str(place.root))}); not attached. Use --file for such a file."
 
 
-def _missing(forms: Sequence[str], place: Place, *, quoted: bool) -> Resolved:
+def _missing(forms: Sequence[str], place: ResolverContext, *, quoted: bool) -> Resolution:
     """A warning when the text looks like a path, else nothing: `@property`, `@types/node`, `@alice`."""
     form = forms[0]
     if _CALL.match(form):  # a decorator
-        return Resolved()
-    near = _near(form, place.cwd)
-    if not near and not quoted and not _looks_like_path(form, place.cwd):
-        return Resolved()
-    hint = f" Did you mean {' or '.join('@' + shown(name) for name in near)}?" if near else ""
-    return Resolved(warnings=(f"@{shown(form)}: there is no such file.{hint}",))
+        return Resolution()
+    similar = _near(form, place.cwd)
+    if not similar and not quoted and not _looks_like_path(form, place.cwd):
+        return Resolution()
+    hint = f" Did you mean {' or '.join('@' + shown(name) for name in similar)}?" if similar else ""
+    return Resolution(warnings=(f"@{shown(form)}: there is no such file.{hint}",))
 
 
 def _looks_like_path(form: str, cwd: Path) -> bool:
-    found = _RANGE.fullmatch(form)
-    path = found["path"] if found else form
+    match = _RANGE.fullmatch(form)
+    path = match["path"] if match else form
     if path.startswith(("./", "../", "~/", "/")) or path.endswith("/") or _SUFFIX.search(path, max(len(path) - 12, 0)):
         return True
     return "/" in path and (not _SCOPE.fullmatch(path) or os.path.isdir(_full(path.partition("/")[0], cwd) or ""))
@@ -177,17 +198,12 @@ def _looks_like_path(form: str, cwd: Path) -> bool:
 
 def _near(form: str, cwd: Path) -> list[str]:
     """Names like it, in the directory that it names."""
-    found = _RANGE.fullmatch(form)
-    folder, slash, name = (found["path"] if found else form).rstrip("/").rpartition("/")
+    match = _RANGE.fullmatch(form)
+    folder, slash, name = (match["path"] if match else form).rstrip("/").rpartition("/")
     full = _full(folder or ("/" if slash else "."), cwd)
-    if full is None or len(name) < 3 or len(name) > 255:
+    if full is None or len(name) < 3:
         return []
-    try:
-        with os.scandir(full) as scan:
-            names = [entry.name for entry in islice(scan, 5000)]
-    except OSError:  # no such directory, so no names in it
-        return []
-    return [f"{folder}{slash}{near}" for near in get_close_matches(name, names, 2, cutoff=0.75)]
+    return [f"{folder}{slash}{near}" for near in similar_names(full, name, most=2, cutoff=0.75)]
 
 
 def _relative(path: str, root: Path) -> str:
@@ -199,7 +215,7 @@ def _relative(path: str, root: Path) -> str:
     return full
 
 
-def blocks(name: str, loaded: Loaded, lines: tuple[int, int | None] | None = None) -> tuple[Content, ...]:
+def blocks(name: str, loaded: FileContent, lines: tuple[int, int | None] | None = None) -> tuple[Content, ...]:
     """A file as the model gets it: labelled with its name, and with what is left out."""
     extra = {"left-out": loaded.left_out} if loaded.left_out else {}
     if lines:
@@ -213,7 +229,7 @@ def blocks(name: str, loaded: Loaded, lines: tuple[int, int | None] | None = Non
             return (Text(label("file", clean(text) + marker, path=name, **extra)),)
 
 
-def _attach_many(ref: str, found: Found, place: Place) -> Resolved:
+def _attach_many(ref: str, found: Found, place: ResolverContext) -> Resolution:
     """The files of a glob or directory, as many as fit, and a word about the others."""
     attached: list[Content] = []
     names: list[str] = []
@@ -225,8 +241,12 @@ def _attach_many(ref: str, found: Found, place: Place) -> Resolved:
             crowded.append(path)
             continue
         name = _relative(path, place.root)
+        real = os.path.realpath(path)
+        if real in place.sent:
+            names.append(name)
+            continue
         try:
-            loaded = file_content.load(os.path.realpath(path), limit=text_left, name=os.path.basename(name))
+            loaded = file_content.load(real, limit=text_left, name=os.path.basename(name))
         except Unreadable as reason:
             refused.append(f"{shown(name)} {reason}")
             continue
@@ -237,14 +257,15 @@ def _attach_many(ref: str, found: Found, place: Place) -> Resolved:
             continue
         text_left, media_left = text_left - size, media_left - media
         names.append(name)
+        place.sent.add(real)
         attached += blocks(name, loaded)
-    said = _account(found, len(names), crowded, refused, place.root)
-    if not attached:
-        return Resolved(warnings=(f"@{shown(ref)}: nothing attached: {said or 'no file matches'}.",))
-    if not said:
-        return Resolved(tuple(attached), (), tuple(names))
-    summary = f"@{shown(ref)}: {len(names)} files attached; {said}."
-    return Resolved((*attached, Text(f"[{summary}]")), (summary,), tuple(names))
+    account = _account(found, len(names), crowded, refused, place.root)
+    if not attached and not names:
+        return Resolution(warnings=(f"@{shown(ref)}: nothing attached: {account or 'no file matches'}.",))
+    if not account:
+        return Resolution(tuple(attached), (), tuple(names))
+    summary = f"@{shown(ref)}: {len(names)} files attached; {account}."
+    return Resolution((*attached, Text(f"[{summary}]")), (summary,), tuple(names))
 
 
 def _account(found: Found, attached: int, crowded: Sequence[str], refused: Sequence[str], root: Path) -> str:

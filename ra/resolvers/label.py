@@ -1,4 +1,4 @@
-"""How is attached text set apart from what the user says? By a tag that the text cannot close."""
+"""Wrap attached text in a tag that the text itself cannot close."""
 
 import hashlib
 import re

@@ -1,4 +1,4 @@
-"""What does a fetched page say? HTML becomes Markdown, other text stays as it is, binary is refused."""
+"""Turn a fetched page into text: HTML becomes Markdown, other text stays as it is, binary is refused."""
 
 import codecs
 import re
@@ -10,6 +10,8 @@ from ra.core.value import Value
 MAX_HTML = 300_000  # characters that are turned into Markdown: about a second of work
 CUT = "\n[… cut here: the page goes on]"
 MAX_DEPTH = 200  # of nested tags: the converter's time grows with the square of it
+MAX_INDENTS = 8
+_INDENTS = frozenset({"ul", "ol", "blockquote", "dl"})
 
 _TEXTS = ("", "application/json", "application/xml", "application/javascript", "application/yaml")
 _CODECS = re.compile(r"(utf|iso8859|latin|ascii|cp\d|windows|gb|big5|shift|euc|koi8|mac)")
@@ -30,7 +32,7 @@ class FetchFailed(OSError):
     """Why there is no page; one sentence without a full stop."""
 
 
-class Page(Value, frozen=True):
+class FetchedPage(Value, frozen=True):
     """What came back. `url` is where the redirects ended; with `cut`, `body` is only the beginning."""
 
     url: str
@@ -45,7 +47,7 @@ class Page(Value, frozen=True):
         return page_text(self)
 
 
-def page_text(page: Page) -> str:
+def page_text(page: FetchedPage) -> str:
     """The page as text: HTML as Markdown, other text as it is. Raises FetchFailed when it is binary."""
     kind, codec = page.media_type, _codec(page)
     wide = codec.startswith(("utf-16", "utf-32"))  # every other byte of plain English is 0 there
@@ -59,7 +61,7 @@ def page_text(page: Page) -> str:
     return text + CUT if page.cut and not text.endswith(CUT) else text
 
 
-def _codec(page: Page) -> str:
+def _codec(page: FetchedPage) -> str:
     """The charset of the header or of the page itself. Only plain ones: Python knows some that are no charsets."""
     named = page.charset or ("utf-16" if page.body.startswith((b"\xff\xfe", b"\xfe\xff")) else "")
     if not named and (found := _META.search(page.body[:2048])):
@@ -74,24 +76,28 @@ def _codec(page: Page) -> str:
 def html_to_markdown(html: str) -> str:
     """Markdown; where tags are nested absurdly deep, the words alone."""
     title = _TITLE.search(html[:100_000])
-    whole = _NOISE.sub(" ", html)
-    body = whole[:MAX_HTML]
-    if _depth(body) > MAX_DEPTH:
-        text = unescape(_TAG.sub("", _BLOCK.sub("\n", body)))
+    cleaned = _NOISE.sub(" ", html)
+    body = cleaned[:MAX_HTML]
+    words = unescape(_TAG.sub("", _BLOCK.sub("\n", body)))
+    # Each level of a list indents all its lines: a page of nested lists would become a hundred times as large.
+    if _depth(body) > MAX_DEPTH or _depth(body, within=_INDENTS) > MAX_INDENTS:
+        text = words
     else:
         from markdownify import markdownify  # 90 ms, and only a page needs it
 
         text = str(markdownify(body, heading_style="ATX", strip=["img"]))
+        text = text if len(text) <= 2 * len(body) + 1000 else words
     text = "\n".join(line.rstrip() for line in text.split("\n"))
-    text = re.sub(r"\n{3,}", "\n\n", text).strip() + (CUT if len(whole) > MAX_HTML else "")
+    text = re.sub(r"\n{3,}", "\n\n", text).strip() + (CUT if len(cleaned) > MAX_HTML else "")
     heading = unescape(title[1]).strip() if title else ""
     return f"# {heading}\n\n{text}" if heading and not text.startswith("# ") else text
 
 
-def _depth(html: str) -> int:
+def _depth(html: str, within: frozenset[str] = frozenset()) -> int:
+    """How deep tags are nested, or those `within` alone."""
     depth = deepest = 0
     for closing, name in _OPENED.findall(html):
-        if name.lower() not in _VOID:
+        if name.lower() in within if within else name.lower() not in _VOID:
             depth = max(depth - 1, 0) if closing else depth + 1
             deepest = max(deepest, depth)
     return deepest

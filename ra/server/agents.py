@@ -1,29 +1,32 @@
-"""Which agent is it, and how is it wired? One App for each agent and set of tools, made when asked for."""
+"""The agents that are served: one App for each agent and set of tools, made when asked for."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from ra.agent.observe import Line
-from ra.app import App, Options
-from ra.app.readonly import reading
+from ra.app import App
 from ra.config import paths, trust
 from ra.config.load import Resolved
+from ra.config.options import Options
 from ra.context.settings import STRATEGIES
 from ra.core.errors import RaError, Refused
 from ra.server.log import Log
 from ra.server.task import Refusal, Task
 
-Read = Callable[[str | None], Resolved]
+if TYPE_CHECKING:
+    from ra.session.telemetry import Telemetry
+
+ReadConfiguration = Callable[[str | None], Resolved]
 """Resolve the configuration, for a named agent or the default one."""
 
 
 class Agents:
     """Follows the configuration: a file that changed counts from the next task on, a broken one is reported."""
 
-    def __init__(self, read: Read, options: Options, *, env: Mapping[str, str], log: Log) -> None:
+    def __init__(self, read: ReadConfiguration, options: Options, *, env: Mapping[str, str], log: Log) -> None:
         self._read = read
         self._options = options
         self._env = env
@@ -36,18 +39,27 @@ class Agents:
     def base(self) -> Resolved:
         return self._resolved[""]
 
+    @property
+    def telemetry(self) -> "Telemetry | None":
+        """Raises UserError when it is asked for and cannot be loaded."""
+        if not self._env.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
+            return None
+        from ra.session.telemetry import telemetry  # only for those who export
+
+        return telemetry(self._env)
+
     def check(self, task: Task) -> None:
         """Raises Refusal: 404 for an agent and 400 for a strategy that there is not."""
         self._follow_files()
         agents = self.base.config.agents
         if task.agent and task.agent not in agents:
-            near = get_close_matches(task.agent, agents, n=1)
-            hint = f" Did you mean {near[0]}?" if near else f" Known agents: {', '.join(sorted(agents)) or 'none'}."
+            close = get_close_matches(task.agent, agents, n=1)
+            hint = f" Did you mean {close[0]}?" if close else f" Known agents: {', '.join(sorted(agents)) or 'none'}."
             raise Refusal(404, f"No agent is named {task.agent[:100]!r}.{hint}", field="agent")
         if task.strategy is not None and task.strategy not in STRATEGIES:
             # A file could be any code: only the configuration names one.
-            near = get_close_matches(task.strategy, STRATEGIES, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"use {', '.join(STRATEGIES)}."
+            close = get_close_matches(task.strategy, STRATEGIES, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"use {', '.join(STRATEGIES)}."
             raise Refusal(400, f"Unknown contextStrategy {task.strategy[:100]!r}; {hint}", field="contextStrategy")
 
     def app(self, task: Task) -> App:
@@ -63,15 +75,9 @@ class Agents:
         if task.tools == "none":
             options = msgspec.structs.replace(options, tools=False)
         elif task.tools == "read-only":
-            options = reading(options)
-        app = App(resolved, options, env=self._env, warn=self._log.warn)
-        to_file = app.log
-
-        def both(line: Line) -> None:
-            to_file(line)
-            self._log(line)
-
-        app.log = both
+            options = msgspec.structs.replace(options, read_only=True)
+        app = App(resolved, options, env=self._env, warn=self._log.warn, log=self._log)
+        app.check()
         return app
 
     def _follow_files(self) -> None:
@@ -101,8 +107,7 @@ class Agents:
         files = {
             base.data_dir / trust.FILE,
             paths.user_file(self._env),
-            base.root / paths.FILE_NAME,
-            base.cwd / paths.FILE_NAME,
+            *(folder / name for folder in (base.root, base.cwd) for name in (paths.FILE_NAME, paths.AGENTX_NAME)),
             *base.files,
         }
         return tuple(_stamp(file) for file in sorted(files))
@@ -110,7 +115,7 @@ class Agents:
 
 def _stamp(file: Path) -> tuple[int, int, int] | None:
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_ino, status.st_mtime_ns, status.st_size

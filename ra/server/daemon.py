@@ -1,118 +1,230 @@
-"""How does the server start and stop? One socket, one loop; a signal lets tasks end, a second one hurries them."""
+"""Start and stop the server: one socket, one loop; a signal lets tasks end, a second one hurries them."""
 
 import asyncio
 import contextlib
+import hashlib
 import logging
 import os
+import resource
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from typing import Protocol
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from ra.app import open_store
 from ra.core.errors import RaError, UserError
 from ra.core.value import Value
 from ra.server import token
+from ra.server.access import Door
 from ra.server.agents import Agents
-from ra.server.door import Door, is_loopback
-from ra.server.keys import Keys
+from ra.server.idempotency import Keys
+from ra.server.local_tasks import LocalTasks
 from ra.server.log import Bridge, Log
-from ra.server.office import Office
-from ra.server.peer import Connection
+from ra.server.peer_user import PeerConnection
+from ra.server.presence import Presence
 from ra.server.routes import routes
-from ra.timeline.schema import make_private
+from ra.server.supervisor import Inherited, Supervisor
+from ra.server.tasks import Tasks
+from ra.system.loopback import is_loopback
+from ra.timeline.opening import POSTGRES
+from ra.timeline.sqlite_file import make_private
 
+MAX_FILES = 8192
 GRACE_S = 8.0  # container runtimes kill after ten
 
 
-class Place(Value, frozen=True):
+class ListenAddress(Value, frozen=True):
     """Where to listen, and who may come. Without a token: the one in the data directory, on the loopback only."""
 
     host: str
     port: int
     token: str = ""
     grace_s: float = GRACE_S
+    workers: int = 1
 
     @property
     def local(self) -> bool:
         return self.host == "localhost" or is_loopback(self.host)
 
 
-class _Server(uvicorn.Server):
+class WebPage(Protocol):
+    """Shows the sessions in a browser; the package that does it stands above this one."""
+
+    def beside(self, api: ASGIApp, door: Door) -> ASGIApp:
+        """Answers what belongs to the page, and leaves the rest to `api`."""
+        ...
+
+
+class HttpServer(uvicorn.Server):
+    """Every server of ours: no other protocol, no word about itself, connections that know their user."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=PeerConnection,
+                ws="none",
+                lifespan="off",
+                loop="asyncio",
+                log_config=None,
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_keep_alive=30,
+                timeout_graceful_shutdown=2,
+            )
+        )
+
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Signals are ours: tasks end before connections do."""
         yield
 
 
-def serve(place: Place, agents: Agents, log: Log, *, started: Callable[[str], None]) -> int:
-    """Serve until a signal comes; returns the exit code. `started` is told the URL. Raises RaError."""
+def serve(
+    place: ListenAddress,
+    agents: Agents,
+    log: Log,
+    *,
+    started: Callable[[str], None],
+    page: WebPage | None = None,
+    inherited: Inherited | None = None,
+) -> int:
+    """Serve until a signal comes; returns the exit code. `started` is told the URL. Raises RaError.
+
+    `inherited`: this is one of several workers, and its parent holds the socket.
+    """
     if not place.local and not place.token:
         raise UserError(
             f"{place.host} can be reached by others: give a token with --token or RA_SERVE_TOKEN, "
             "or leave --host away to serve this machine only."
         )
-    data = agents.base.data_dir
-    make_private(data)
-    secret = token.checked(place.token) if place.token else token.stored(data)
-    with _bound(place) as listening:
-        return asyncio.run(_serve(place, listening, secret, agents, log, started))
+    if place.workers > 1 and not _shared(agents):
+        raise UserError("--workers needs a store that processes can share: set app.store to postgresql://….")
+    data_dir = agents.base.data_dir
+    make_private(data_dir)
+    secret = token.checked(place.token) if place.token else token.stored(data_dir)
+    _raise_file_limit()
+    if inherited is not None:
+        with socket.socket(fileno=inherited.listening) as listening:
+            return asyncio.run(_serve(place, listening, secret, agents, log, _Ready(inherited.ready), page, inherited))
+    with bound(place) as listening:
+        if place.workers > 1:
+            return asyncio.run(_supervise(place, listening, log, started))
+        return asyncio.run(_serve(place, listening, secret, agents, log, started, page))
+
+
+async def _supervise(place: ListenAddress, listening: socket.socket, log: Log, started: Callable[[str], None]) -> int:
+    url = url_of(listening)
+    log.say("started", f"listening on {url} with {place.workers} workers", url=url)
+    started(url)
+    return await Supervisor(listening, place.workers, log).run()
+
+
+class _Ready:
+    """Tells the parent of a worker that it takes requests."""
+
+    def __init__(self, pipe: int) -> None:
+        self._pipe = pipe
+
+    def __call__(self, url: str) -> None:
+        os.write(self._pipe, b"1")
+        os.close(self._pipe)
 
 
 async def _serve(
-    place: Place, listening: socket.socket, secret: str, agents: Agents, log: Log, started: Callable[[str], None]
+    place: ListenAddress,
+    listening: socket.socket,
+    secret: str,
+    agents: Agents,
+    log: Log,
+    started: Callable[[str], None],
+    page: WebPage | None,
+    inherited: Inherited | None = None,
 ) -> int:
-    office = Office(agents, Keys(agents.base.data_dir), log)
+    tasks = _tasks(agents, log)
+    telemetry = agents.telemetry
+    if telemetry is not None:
+        telemetry.watch(tasks)
     gate = Door(secret, os.geteuid(), local=place.local)
-    app = routes(office, gate, open_store(agents.base), str(agents.base.root))
+    app = routes(tasks, gate, open_store(agents.base), str(agents.base.root))
     _quiet(log)
-    server = _Server(
-        uvicorn.Config(
-            app,
-            http=Connection,
-            ws="none",
-            lifespan="off",
-            loop="asyncio",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=30,
-            timeout_graceful_shutdown=2,
-        )
-    )
+    server = HttpServer(page.beside(app, gate) if page else app)
     received: list[signal.Signals] = []
-    asked = asyncio.Event()
+    stop_asked = asyncio.Event()
 
     def stop(number: signal.Signals) -> None:
         received.append(number)
-        asked.set()
+        stop_asked.set()
         if len(received) > 1:
-            office.desk.hurry()
+            tasks.hurry()
 
     loop = asyncio.get_running_loop()
+
+    def orphaned(pipe: int) -> None:
+        loop.remove_reader(pipe)
+        stop(signal.SIGTERM)
+
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
             loop.add_signal_handler(number, stop, number)
-    sweeping = asyncio.create_task(office.chats.sweep())
+    if inherited is not None:  # the pipe ends when the parent does, however it does
+        loop.add_reader(inherited.parent, orphaned, inherited.parent)
+    attending = asyncio.create_task(tasks.serve())
     serving = asyncio.create_task(server.serve([listening]))
-    url = _url(listening)
+    url = url_of(listening)
     log.say("started", f"listening on {url}", url=url)
     started(url)
-    await asyncio.wait({serving, asyncio.ensure_future(asked.wait())}, return_when=asyncio.FIRST_COMPLETED)
-    sweeping.cancel()
-    if office.desk.running or office.desk.waiting:
-        log.say("stopping", f"stopping: {office.desk.running} tasks run and {office.desk.waiting} wait")
-    await office.stop(place.grace_s)
+    ends = {serving, attending, asyncio.ensure_future(stop_asked.wait())}
+    await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+    if inherited is not None:
+        for accepting in server.servers:  # the other workers of this socket take what comes now
+            accepting.close()
+    load = await tasks.load()
+    if load.running or load.waiting:
+        log.say("stopping", f"stopping: {load.running} tasks run and {load.waiting} wait")
+    await tasks.stop(place.grace_s)
     server.should_exit = True
     await serving
+    attending.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await attending  # a bug in it crashes, here and not in silence
+    if telemetry is not None:
+        await asyncio.to_thread(telemetry.close)
     log.say("stopped", "stopped")
     return 128 + received[0] if received else 1
 
 
+def _tasks(agents: Agents, log: Log) -> Tasks:
+    """The queue of this process, or with a store in PostgreSQL the one that all workers of the project share."""
+    if not _shared(agents):
+        presence = Presence(agents.base.data_dir)
+        return LocalTasks(agents, Keys(agents.base.data_dir, presence), presence, log)
+    from ra.server.shared_tasks import SharedTasks  # an extra: only its users have it
+
+    address = agents.base.config.app.store or ""
+    project = hashlib.sha256(str(agents.base.root).encode()).hexdigest()
+    return SharedTasks(agents, address, log, queue=f"ra-{project[:16]}")
+
+
+def _shared(agents: Agents) -> bool:
+    return (agents.base.config.app.store or "").startswith(POSTGRES)
+
+
+def _raise_file_limit() -> None:
+    """Connections beyond the most are answered, not reset: that takes files too, and 1 024 is the usual limit."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted_limit = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted_limit:
+        with contextlib.suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted_limit, hard))
+
+
 @contextlib.contextmanager
-def _bound(place: Place) -> Iterator[socket.socket]:
+def bound(place: ListenAddress) -> Iterator[socket.socket]:
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             place.host, place.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -138,7 +250,7 @@ def _bound(place: Place) -> Iterator[socket.socket]:
         yield made
 
 
-def _url(listening: socket.socket) -> str:
+def url_of(listening: socket.socket) -> str:
     host, port = listening.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 

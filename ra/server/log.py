@@ -1,4 +1,4 @@
-"""What does the operator read? One line per event on stderr, as text or as JSON."""
+"""The operator's log: one line per event on stderr, as text or as JSON."""
 
 import logging
 import sys
@@ -7,8 +7,9 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Literal, TextIO
 
-from ra.agent.observe import LEVELS, Level, Line, as_json, as_text
+from ra.core.redaction import redacted
 from ra.core.text import clean
+from ra.session.log import LEVELS, Line, LogLevel, as_json, as_text
 
 Format = Literal["text", "json"]
 
@@ -19,31 +20,31 @@ class Log:
     def __init__(
         self,
         form: Format = "text",
-        level: Level = "info",
+        level: LogLevel = "info",
         *,
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        self._write = as_json if form == "json" else as_text
+        self._render = as_json if form == "json" else as_text
         self._least = LEVELS.index(level)
         self._stream = stream or sys.stderr
         self._clock = clock
 
-    def __call__(self, line: Line) -> None:
+    def write(self, line: Line) -> None:
         if LEVELS.index(line.level) < self._least:
             return
         try:
-            self._stream.write(clean(self._write(line, self._clock())) + "\n")
+            self._stream.write(redacted(clean(self._render(line, self._clock()))) + "\n")
             self._stream.flush()
         except (OSError, ValueError):
             self._least = len(LEVELS)  # the reader is gone, and there is nowhere left to say so
 
     def say(
-        self, event: str, text: str, *, level: Level = "info", agent: str = "", place: str = "", **more: Any
+        self, event: str, text: str, *, level: LogLevel = "info", agent: str = "", place: str = "", **more: Any
     ) -> None:
         """The text comes from everywhere: it stays on one line."""
-        shown = "".join(char if char.isprintable() else " " for char in text)
-        self(Line(level, event, agent, place, f"[{agent}] {shown}" if agent else shown, more))
+        printable = "".join(char if char.isprintable() else " " for char in text)
+        self.write(Line(level, event, agent, place, f"[{agent}] {printable}" if agent else printable, more))
 
     def warn(self, text: str) -> None:
         self.say("warning", text, level="warning")
@@ -51,8 +52,8 @@ class Log:
     def bug(self, what: str, error: BaseException) -> None:
         trace = "".join(traceback.format_exception(error))
         self.say("bug", f"{what}: {type(error).__name__}: {error}", level="error", trace=trace)
-        if self._write is as_text and self._least < len(LEVELS):
-            self._stream.write(trace)
+        if self._render is as_text and self._least < len(LEVELS):
+            self._stream.write(redacted(trace))
 
 
 class Bridge(logging.Handler):
@@ -66,5 +67,5 @@ class Bridge(logging.Handler):
         if record.exc_info and record.exc_info[1]:
             self._log.bug(record.getMessage(), record.exc_info[1])
         else:
-            level: Level = "error" if record.levelno >= logging.ERROR else "warning"
+            level: LogLevel = "error" if record.levelno >= logging.ERROR else "warning"
             self._log.say("http", record.getMessage(), level=level)

@@ -1,4 +1,4 @@
-"""How do other agents use ra? As an MCP server on stdin and stdout, with three tools: ask, recall and sessions."""
+"""Serve ra to other agents as an MCP server on stdin and stdout, with three tools: ask, recall and sessions."""
 
 import asyncio
 import logging
@@ -11,7 +11,6 @@ from pydantic import Field
 
 from ra import __version__
 from ra.app import App
-from ra.context.recall import recall as read_back
 from ra.core.errors import RaError
 from ra.core.events import RunEnded, ToolStarted
 from ra.core.text import clean
@@ -21,7 +20,7 @@ _READS = ToolAnnotations(read_only_hint=True)
 Session = Annotated[str, Field(description="Id of a session (or its beginning)")]
 
 
-class Desk:
+class McpTools:
     """The tools, over one App. Prompts to one session follow each other; different sessions run side by side."""
 
     def __init__(self, app: App) -> None:
@@ -51,12 +50,14 @@ class Desk:
         session: Annotated[str, Field(description="This session; empty: the project's latest")] = "",
     ) -> CallToolResult:
         """Search a session of ra, or read back exactly what stands at a reference, hidden by compaction or not."""
-        store = self._app.store
-        chosen = session or store.latest(str(self._app.resolved.root))
-        if chosen is None:
+        if not session and self._app.store.latest(str(self._app.resolved.root)) is None:
             return _failed("This project has no session yet; ask something first.")
         try:
-            return _told(read_back(query, store.open(chosen, write=False)))
+            opened = self._app.stored(session or None, hooks=False)
+            try:
+                return _told(await opened.recall(query))
+            finally:
+                await opened.close()
         except RaError as error:
             return _failed(str(error))
 
@@ -64,21 +65,21 @@ class Desk:
         self, limit: Annotated[int, Field(description="At most so many", ge=1, le=200)] = 20
     ) -> CallToolResult:
         """Sessions of this project, latest first: id, title, model, cost."""
-        found = self._app.store.sessions(str(self._app.resolved.root), limit)
+        sessions = self._app.store.sessions(str(self._app.resolved.root), limit)
         rows = [
             {"id": s.id, "title": s.title, "model": s.model, "cost": None if s.dollars is None else float(s.dollars)}
-            for s in found
+            for s in sessions
         ]
         lines = [f"{row['id']}  {row['title'] or '–'}" for row in rows]
         return _told("\n".join(lines) or "No sessions yet.", sessions=rows)
 
     async def _answer(self, prompt: str, resume: str | None, ctx: Context[Any, Any]) -> CallToolResult:
-        prepared = await self._app.prepare(prompt)
+        prepared = await self._app.prompts.prepare(prompt)
         session = self._app.open(resume=resume)
         ended: RunEnded | None = None
         steps = 0
         try:
-            async for event in session.start(prepared.message):
+            async for event in session.prompt(prepared.message):
                 if isinstance(event, ToolStarted):
                     steps += 1
                     await ctx.report_progress(steps, message=event.call.name)
@@ -105,7 +106,7 @@ def server(app: App) -> MCPServer[Any]:
         log_level="ERROR",
         instructions=f"An agent for the project in {app.resolved.root}. Nobody is asked: what needs a word is refused.",
     )
-    desk = Desk(app)
+    desk = McpTools(app)
     made.add_tool(desk.ask, structured_output=False)
     made.add_tool(desk.recall, annotations=_READS, structured_output=False)
     made.add_tool(desk.sessions, annotations=_READS, structured_output=False)
@@ -123,5 +124,5 @@ def _told(*texts: str, **facts: Any) -> CallToolResult:
 
 
 def _failed(text: str, **facts: Any) -> CallToolResult:
-    told = _told(text, **facts)
-    return told.model_copy(update={"is_error": True})
+    answer = _told(text, **facts)
+    return answer.model_copy(update={"is_error": True})

@@ -1,71 +1,150 @@
-"""What can be asked over HTTP? The routes, each a few lines, behind one door."""
+"""The routes of the HTTP API."""
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Mapping
-from typing import Any
+from collections.abc import AsyncIterator, Mapping
+from typing import Any, get_args
 
+import msgspec
+from msgspec import UNSET, UnsetType
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
-from starlette.routing import Route
+from starlette.routing import Route, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ra.core.errors import RaError, UserError
-from ra.core.events import Event
 from ra.core.facts import Said
 from ra.core.messages import Message, Text, ToolResult
+from ra.core.model import TokenCounts
 from ra.core.value import JsonObject, encode
-from ra.server import door, told
-from ra.server.desk import Answer, Job
-from ra.server.door import Door
-from ra.server.office import Office
+from ra.server import access, completions, responses
+from ra.server.access import Door
+from ra.server.bodies import (
+    CallBody,
+    HealthBody,
+    MessageBody,
+    RunBody,
+    RunList,
+    RunState,
+    SessionBody,
+    SessionList,
+    SessionWithMessages,
+)
+from ra.server.metrics import MEDIA
 from ra.server.openapi import document
+from ra.server.queue import TaskAnswer
 from ra.server.task import MAX_BODY_BYTES, Refusal, read
+from ra.server.tasks import RunFilter, Tasks
 from ra.timeline.store import SessionInfo, Store
 
 BODY_S = 30.0  # to send a body
-PING_S = 15.0  # between signs of life on a silent stream
 MAX_SESSIONS = 500
 MAX_MESSAGES = 1000
 
+ROUTES = (
+    ("POST", "/task", "task"),
+    ("POST", "/chat", "chat"),
+    ("GET", "/sessions", "sessions"),
+    ("GET", "/sessions/{id}", "session"),
+    ("GET", "/runs", "runs"),
+    ("GET", "/runs/{id}", "run"),
+    ("DELETE", "/runs/{id}", "cancel"),
+    ("GET", "/runs/{id}/events", "follow"),
+    ("POST", "/v1/chat/completions", "completions"),
+    ("GET", "/v1/models", "models"),
+    ("GET", "/metrics", "metrics"),
+    ("GET", "/healthz", "healthz"),
+    ("GET", "/livez", "livez"),
+    ("GET", "/openapi.json", "openapi"),
+)
+
+_STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _SESSION = re.compile(r"[0-9a-f]{4,32}")
 
 
-def routes(office: Office, gate: Door, store: Store, project: str) -> ASGIApp:
+def routes(tasks: Tasks, gate: Door, store: Store, project: str) -> ASGIApp:
     async def task(request: Request) -> Response:
-        return await _task(office, request, stream=False)
+        return await _task(tasks, request, stream=False)
 
     async def chat(request: Request) -> Response:
-        return await _task(office, request, stream=True)
+        return await _task(tasks, request, stream=True)
 
     async def sessions(request: Request) -> Response:
         # In a thread: reading many sessions must not hold up the tasks.
-        found = await asyncio.to_thread(store.sessions, project, _count(request, "limit", 50, MAX_SESSIONS))
-        return _json({"sessions": [_info(info) for info in found]})
+        infos = await asyncio.to_thread(store.sessions, project, _count(request, "limit", 50, MAX_SESSIONS))
+        return _json(SessionList([_info(info) for info in infos]))
 
     async def session(request: Request) -> Response:
         limit = _count(request, "limit", 100, MAX_MESSAGES)
         return _json(await asyncio.to_thread(_session, store, request.path_params["id"], limit))
 
+    async def runs(request: Request) -> Response:
+        ask = request.query_params.get
+        limit = _count(request, "limit", 50, MAX_SESSIONS)
+        state = ask("state")
+        if state is not None and state not in get_args(RunState):
+            raise Refusal(400, f"state must be one of {', '.join(get_args(RunState))}.", field="state")
+        return _json(RunList(await tasks.runs(RunFilter(state, ask("agent"), ask("chatId"), limit))))
+
+    async def run(request: Request) -> Response:
+        return _json(_need_run(await tasks.run(request.path_params["id"])))
+
+    async def cancel(request: Request) -> Response:
+        return _json(_need_run(await tasks.cancel(request.path_params["id"])))
+
+    async def follow(request: Request) -> Response:
+        last = request.headers.get("last-event-id", "0")
+        if not (last.isascii() and last.isdigit() and len(last) < 10):
+            raise Refusal(400, "Last-Event-ID must be the number of an event.")
+        body = _need_run(await tasks.run(request.path_params["id"]))
+        return StreamingResponse(tasks.follow(body.id, int(last)), media_type="text/event-stream", headers=_STREAM)
+
+    async def completion(request: Request) -> Response:
+        try:
+            return await _completion(tasks, request)
+        except Refusal as refusal:
+            return _refusal(refusal, completions.error_body(refusal))
+
+    async def models(_: Request) -> Response:
+        return _json(completions.models(sorted(tasks.agents.base.config.agents)))
+
+    async def metrics(_: Request) -> Response:
+        return Response(tasks.metrics.text(await tasks.load()), media_type=MEDIA)
+
     async def healthz(_: Request) -> Response:
-        if office.desk.stopping:
-            return _json({"status": "stopping"}, 503)
-        return _json({"status": "ok", "running": office.desk.running, "waiting": office.desk.waiting})
+        if tasks.stopping:
+            return _json(HealthBody("stopping"), 503)
+        if tasks.unready:
+            return _json(HealthBody("unready", reason=tasks.unready), 503)
+        load = await tasks.load()
+        return _json(HealthBody("ok", load.running, load.waiting))
+
+    async def livez(_: Request) -> Response:
+        return _json(HealthBody("ok"))
 
     async def openapi(_: Request) -> Response:
         return _json(document())
 
+    handlers = {
+        "task": task,
+        "chat": chat,
+        "sessions": sessions,
+        "session": session,
+        "runs": runs,
+        "run": run,
+        "cancel": cancel,
+        "follow": follow,
+        "completions": completion,
+        "models": models,
+        "metrics": metrics,
+        "healthz": healthz,
+        "livez": livez,
+        "openapi": openapi,
+    }
     app = Starlette(
-        routes=[
-            Route("/task", task, methods=["POST"]),
-            Route("/chat", chat, methods=["POST"]),
-            Route("/sessions", sessions, methods=["GET"]),
-            Route("/sessions/{id}", session, methods=["GET"]),
-            Route("/healthz", healthz, methods=["GET"]),
-            Route("/openapi.json", openapi, methods=["GET"]),
-        ],
+        routes=[Route(path, handlers[name], methods=[method]) for method, path, name in ROUTES],
         exception_handlers={
             Refusal: _refused,
             RaError: _failed,
@@ -88,51 +167,69 @@ class _Guarded:
         assert scope["type"] == "http", "no other protocol is switched on"
         try:
             peer = scope.get("state", {}).get("peer_uid")
-            door.admit(self._gate, _headers(scope), path=scope["path"], peer_uid=peer)
+            access.admit(self._gate, _headers(scope), path=scope["path"], peer_uid=peer)
         except Refusal as refusal:
             await _refusal(refusal)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
 
-async def _task(office: Office, request: Request, *, stream: bool) -> Response:
+async def _task(tasks: Tasks, request: Request, *, stream: bool) -> Response:
     task = read(await _body(request))
-    taken = office.take(task, request.headers.get("idempotency-key"))
+    accepted = await tasks.take(task, request.headers.get("idempotency-key"))
+    named = {"Run-Id": accepted.run} if accepted.run else {}
     if stream or task.stream:
-        headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-        return StreamingResponse(_heard(taken), media_type="text/event-stream", headers=headers)
-    if isinstance(taken, Job):
-        taken = await _waited(taken, request)
-    return _json(taken.body, taken.status, _retry(taken.retry_after_s))
+        frames = tasks.follow(accepted.run, 0) if accepted.answer is None else _ended(accepted.answer)
+        return StreamingResponse(frames, media_type="text/event-stream", headers=_STREAM | named)
+    answer = accepted.answer or await _waited(tasks, accepted.run, request)
+    return _json(answer.body, answer.status, _retry(answer.retry_after_s) | named)
+
+
+async def _completion(tasks: Tasks, request: Request) -> Response:
+    completion = completions.read(await _body(request))
+    accepted = await tasks.take(completion.task, request.headers.get("idempotency-key"))
+    named = {"Run-Id": accepted.run} if accepted.run else {}
+    if completion.stream:
+        frames = tasks.follow(accepted.run, 0) if accepted.answer is None else _ended(accepted.answer)
+        chunks = completions.chunks(completion, accepted.run, frames)
+        return StreamingResponse(chunks, media_type="text/event-stream", headers=_STREAM | named)
+    answer = accepted.answer or await _waited(tasks, accepted.run, request)
+    return _json(completions.completion(completion, accepted.run, answer), headers=named)
+
+
+def _need_run(body: RunBody | None) -> RunBody:
+    if body is None:
+        raise Refusal(404, "There is no such run; those that ended are forgotten after a while.")
+    return body
 
 
 async def _body(request: Request) -> bytes:
-    door.need_json(_headers(request.scope), limit_bytes=MAX_BODY_BYTES)
+    access.need_json(_headers(request.scope), limit_bytes=MAX_BODY_BYTES)
     read_so_far = bytearray()
     try:
         async with asyncio.timeout(BODY_S):
             async for piece in request.stream():
                 read_so_far += piece
                 if len(read_so_far) > MAX_BODY_BYTES:
-                    raise door.too_large(MAX_BODY_BYTES)
+                    raise access.too_large(MAX_BODY_BYTES)
     except TimeoutError as error:
         raise Refusal(408, f"The body did not arrive within {BODY_S:g} s.") from error
     return bytes(read_so_far)
 
 
-async def _waited(job: Job, request: Request) -> Answer:
-    """The job's answer. When the client goes away the job goes on, and nobody waits."""
-    job.clients += 1
-    gone = asyncio.create_task(_disconnect(request.receive))
-    ends: set[asyncio.Future[Any]] = {job.done, gone}
+async def _waited(tasks: Tasks, run: str, request: Request) -> TaskAnswer:
+    """The run's answer. When the client goes away the run goes on, and nobody waits."""
+    answering = asyncio.create_task(tasks.answer(run))
+    disconnect = asyncio.create_task(_disconnect(request.receive))
     try:
-        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({answering, disconnect}, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        job.clients -= 1
-        gone.cancel()
-    if not job.done.done():
+        disconnect.cancel()
+        if not answering.done():
+            answering.cancel()
+    if not answering.done() or answering.cancelled():
         raise ClientDisconnect
-    return job.done.result()
+    return answering.result()
 
 
 async def _disconnect(receive: Receive) -> None:
@@ -140,100 +237,67 @@ async def _disconnect(receive: Receive) -> None:
         pass
 
 
-def _heard(taken: Job | Answer) -> AsyncIterator[bytes]:
-    """Listens from now on, before the job can begin. Who comes later than that hears the answer as a whole."""
-    queue: asyncio.Queue[Event | None] = asyncio.Queue()
-    if isinstance(taken, Answer):
-        return _whole(taken)
-    late = taken.begun
-    stop_listening = (lambda: None) if late else taken.listen(queue.put_nowait)
-    taken.done.add_done_callback(lambda _: queue.put_nowait(None))
-    return _stream(taken, queue, stop_listening, late=late)
+async def _ended(answer: TaskAnswer) -> AsyncIterator[bytes]:
+    yield responses.last_frames(answer, heard=False)
 
 
-async def _whole(answer: Answer) -> AsyncIterator[bytes]:
-    yield told.last_frames(answer, heard=False)
-
-
-async def _stream(
-    job: Job, queue: "asyncio.Queue[Event | None]", stop_listening: Callable[[], None], *, late: bool
-) -> AsyncIterator[bytes]:
-    job.clients += 1
-    try:
-        while True:
-            try:
-                event = await asyncio.wait_for(queue.get(), PING_S)
-            except TimeoutError:
-                yield b": working\n\n"
-                continue
-            if event is None:
-                break
-            if frames := told.frames(event):
-                yield frames
-        yield told.last_frames(job.done.result(), heard=not late)
-    finally:
-        job.clients -= 1
-        stop_listening()
-
-
-def _session(store: Store, session: str, limit: int) -> JsonObject:
+def _session(store: Store, session: str, limit: int) -> SessionWithMessages:
     if not _SESSION.fullmatch(session):
         raise Refusal(404, "There is no such session.")
     try:
         info = store.info(session)
     except UserError as error:
         raise Refusal(404, str(error)) from error
-    said = [event for event in store.open(info.id, write=False).events() if isinstance(event.fact, Said)]
     messages = [
-        {"at": event.at, "time": event.time} | _message(event.fact.message)
-        for event in said[-limit:]
+        MessageBody(event.at, event.time, *_shown(event.fact.message))
+        for event in store.open(info.id, write=False).events()
         if isinstance(event.fact, Said)
     ]
-    return _info(info) | {"messages": messages}
+    return SessionWithMessages(**msgspec.structs.asdict(_info(info)), messages=messages[-limit:])
 
 
-def _message(message: Message) -> JsonObject:
-    calls = [{"id": call.id, "name": call.name, "args": call.args} for call in message.calls]
-    answers = [block for block in message.blocks if isinstance(block, ToolResult)]
-    results = " ".join(block.text for answer in answers for block in answer.content if isinstance(block, Text))
-    return {"role": message.role, "content": message.text or results} | ({"toolCalls": calls} if calls else {})
+def _shown(message: Message) -> tuple[str, str, list[CallBody] | UnsetType]:
+    calls = [CallBody(call.id, call.name, call.args) for call in message.calls]
+    results = [block for block in message.blocks if isinstance(block, ToolResult)]
+    text = " ".join(block.text for result in results for block in result.content if isinstance(block, Text))
+    return message.role, message.text or text, calls or UNSET
 
 
-def _info(info: SessionInfo) -> JsonObject:
-    return {
-        "id": info.id,
-        "agent": info.agent,
-        "channel": info.channel,
-        "chatId": info.chat_id,
-        "title": info.title,
-        "model": info.model,
-        "created": info.created,
-        "updated": info.updated,
-        "events": info.events,
-        "usage": told.usage(info.tokens),
-        "cost": None if info.dollars is None else float(info.dollars),
-    }
+def _info(info: SessionInfo) -> SessionBody:
+    return SessionBody(
+        id=info.id,
+        agent=info.agent,
+        channel=info.channel,
+        chat_id=info.chat_id,
+        title=info.title,
+        model=info.model,
+        created=info.created,
+        updated=info.updated,
+        events=info.events,
+        usage=TokenCounts.of(info.tokens),
+        cost=None if info.dollars is None else float(info.dollars),
+    )
 
 
 def _count(request: Request, name: str, default: int, most: int) -> int:
-    given = request.query_params.get(name)
-    if given is None:
+    text = request.query_params.get(name)
+    if text is None:
         return default
-    if not (given.isascii() and given.isdigit() and 1 <= int(given[:9]) <= most):
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= most):
         raise Refusal(400, f"{name} must be a number from 1 to {most}.", field=name)
-    return int(given)
+    return int(text)
 
 
 def _headers(scope: Mapping[str, Any]) -> dict[str, str]:
     """Names in lower case. One that stands there twice is joined, and so matches nothing that is expected."""
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1"), value.decode("latin-1")
-        found[key] = f"{found[key]}, {text}" if key in found else text
-    return found
+        headers[key] = f"{headers[key]}, {text}" if key in headers else text
+    return headers
 
 
-def _json(body: JsonObject, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def _json(body: JsonObject | msgspec.Struct, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     return Response(encode(body), status, {"Cache-Control": "no-store"} | dict(headers or {}), "application/json")
 
 
@@ -241,10 +305,11 @@ def _retry(seconds: int | None) -> dict[str, str]:
     return {} if seconds is None else {"Retry-After": str(seconds)}
 
 
-def _refusal(refusal: Refusal) -> Response:
+def _refusal(refusal: Refusal, body: msgspec.Struct | None = None) -> Response:
     extra = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
     # The rest of a body that is not read must not be taken for the next request.
-    return _json(refusal.body, refusal.status, {"Connection": "close"} | _retry(refusal.retry_after_s) | extra)
+    headers = {"Connection": "close"} | _retry(refusal.retry_after_s) | extra
+    return _json(body or refusal.body, refusal.status, headers)
 
 
 async def _refused(_: Request, error: Exception) -> Response:
@@ -258,9 +323,18 @@ async def _failed(_: Request, error: Exception) -> Response:
 
 async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
-    asked = f"{request.method} {request.url.path}"
-    said = f"There is no {asked[:200]} here; GET /openapi.json describes what there is."
-    return _json({"error": said if error.status_code in (404, 405) else error.detail}, error.status_code, error.headers)
+    route = f"{request.method} {request.url.path}"
+    message = f"There is no {route[:200]} here; GET /openapi.json describes what there is."
+    headers = dict(error.headers or {})
+    if error.status_code == 405:  # Starlette names the methods of the first route alone
+        headers["Allow"] = ", ".join(_methods(request.url.path))
+    return _json({"error": message if error.status_code in (404, 405) else error.detail}, error.status_code, headers)
+
+
+def _methods(path: str) -> list[str]:
+    """All that can be done with a path."""
+    methods = [method for method, known, _ in ROUTES if compile_path(known)[0].match(path)]
+    return [*methods, *(["HEAD"] if "GET" in methods else [])]
 
 
 async def _gone(_: Request, error: Exception) -> Response:

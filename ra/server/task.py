@@ -1,21 +1,20 @@
-"""What does the client ask for? A body is read into a Task, or refused with the field that is wrong."""
+"""Read a body into a Task, or refuse it with the field that is wrong."""
 
 import json
 import re
 import secrets
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import msgspec
 
 from ra.core.value import JsonObject, Value
+from ra.server.bodies import ContextBody, TaskBody, Tools
 
 MAX_BODY_BYTES = 4 * 1024 * 1024
 MAX_CONTEXT_BYTES = 64 * 1024
 MAX_DEPTH = 16
-
-Tools = Literal["all", "read-only", "none"]
 
 _CHANNEL = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
 # What chats are called in the world: -100123 (Telegram), 49151@s.whatsapp.net, group!42. Nothing that a path needs.
@@ -41,7 +40,7 @@ class Refusal(Exception):
         return {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
 
 
-class Context(Value, frozen=True):
+class TaskContext(Value, frozen=True):
     """Where the message comes from. `more` is what else the client told: media, replyTo, references …"""
 
     channel: str
@@ -56,7 +55,7 @@ class Task(Value, frozen=True):
 
     agent: str
     message: str
-    context: Context
+    context: TaskContext
     strategy: str | None = None
     stream: bool = False
     tools: Tools = "all"
@@ -73,9 +72,8 @@ class Task(Value, frozen=True):
 
 def read(raw: bytes) -> Task:
     """Raises Refusal with status 400."""
-    body = {key: value for key, value in _object(raw).items() if value is not None}
-    known = {"agent", "message", "contextStrategy", "context", "stream", "tools"}
-    _only_known(body, known)
+    body = {key: value for key, value in body_object(raw).items() if value is not None}
+    _only_known(body, {field.encode_name for field in msgspec.structs.fields(TaskBody)})
     message = _text(body, "message")
     if not message.strip():
         raise Refusal(400, "message is missing or empty.", field="message")
@@ -86,10 +84,10 @@ def read(raw: bytes) -> Task:
     tools = body.get("tools", "all")
     if tools not in get_args(Tools):
         raise Refusal(400, f"tools must be one of {', '.join(get_args(Tools))}.", field="tools")
-    return Task(_text(body, "agent", default=""), message, _context(body.get("context", {})), strategy, stream, tools)
+    return Task(_text(body, "agent", default=""), message, context_of(body.get("context", {})), strategy, stream, tools)
 
 
-def _object(raw: bytes) -> JsonObject:
+def body_object(raw: bytes) -> JsonObject:
     try:
         body = _decoded(raw)
     except RecursionError as error:
@@ -108,15 +106,15 @@ def _decoded(raw: bytes) -> Any:
         if b"\\ud" not in raw.lower():
             raise
         # Half an emoji, as clients send that cut text by UTF-16 units. Python reads it, and it becomes a "?".
-        whole = json.dumps(json.loads(raw), ensure_ascii=False).encode("utf-8", "replace")
-        return msgspec.json.decode(whole)
+        document = json.dumps(json.loads(raw), ensure_ascii=False).encode("utf-8", "replace")
+        return msgspec.json.decode(document)
 
 
 def _only_known(body: Mapping[str, Any], known: set[str]) -> None:
     for key in body:
         if key not in known:
-            near = get_close_matches(key, known, n=1)
-            hint = f"did you mean {near[0]}?" if near else f"known are {', '.join(sorted(known))}."
+            close = get_close_matches(key, known, n=1)
+            hint = f"did you mean {close[0]}?" if close else f"known are {', '.join(sorted(known))}."
             raise Refusal(400, f"Unknown field {_shown(key)}; {hint}", field=key[:100])
 
 
@@ -127,23 +125,23 @@ def _text(body: Mapping[str, Any], name: str, *, default: Any = "") -> Any:
     return value
 
 
-def _context(value: Any) -> Context:
+def context_of(value: Any) -> TaskContext:
     if not isinstance(value, dict):
         raise Refusal(400, "context must be an object.", field="context")
     if _depth(value) > MAX_DEPTH or len(msgspec.json.encode(value)) > MAX_CONTEXT_BYTES:
         limits = f"at most {MAX_DEPTH} levels and {MAX_CONTEXT_BYTES // 1024} KiB"
         raise Refusal(400, f"context is too deep or too large; {limits}.", field="context")
-    own = {"channel", "chatId", "sender"}
+    fields = {field.encode_name for field in msgspec.structs.fields(ContextBody)}
     for key in value:
-        meant = next((name for name in own if _plain(key) == _plain(name) and key != name), None)
+        meant = next((name for name in fields if _plain(key) == _plain(name) and key != name), None)
         if meant:  # it would be taken for something else, and the chat for a new one
             raise Refusal(400, f"Unknown field context.{key}; did you mean {meant}?", field=f"context.{key}")
     chat = _id(value, "chatId", _CHAT, "")
-    return Context(
+    return TaskContext(
         _id(value, "channel", _CHANNEL, "api"),
         chat or f"task-{secrets.token_hex(8)}",  # a task without a chat is a chat of its own
         _id(value, "sender", _SENDER, ""),
-        {key: item for key, item in value.items() if key not in own},
+        {key: item for key, item in value.items() if key not in fields},
         alone=not chat,
     )
 

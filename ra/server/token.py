@@ -1,10 +1,11 @@
-"""Which token opens the door? One that lies in the data directory, for the user alone to read."""
+"""The access token, in the data directory, readable by the user alone."""
 
 import os
 import secrets
 from pathlib import Path
 
 from ra.core.errors import UserError
+from ra.system.files import create_private, open_regular
 
 NAME = "serve.token"
 SHORTEST = 16
@@ -14,13 +15,11 @@ def stored(folder: Path) -> str:
     """The token, made at the first use. Raises UserError when others could have read it."""
     path = folder / NAME
     try:
-        file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        token = secrets.token_urlsafe(32)
+        create_private(path, f"{token}\n".encode())
     except FileExistsError:
         return _read(path)
-    made = secrets.token_urlsafe(32)
-    with os.fdopen(file, "w") as new:
-        new.write(made + "\n")
-    return made
+    return token
 
 
 def checked(token: str) -> str:
@@ -32,10 +31,11 @@ def checked(token: str) -> str:
 
 def _read(path: Path) -> str:
     try:
-        found = path.lstat()
-        token = path.read_text("ascii").strip()
+        with open_regular(path) as file:
+            status = os.fstat(file.fileno())
+            token = file.read(4096).decode("ascii").strip()
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}. Remove it: a new one is made.") from error
-    if found.st_mode & 0o077 or found.st_uid != os.geteuid() or path.is_symlink() or len(token) < SHORTEST:
+    if status.st_mode & 0o077 or status.st_uid != os.geteuid() or len(token) < SHORTEST:
         raise UserError(f"{path} is not private to you, or is no token. Remove it: a new one is made.")
     return token

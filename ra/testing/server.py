@@ -1,4 +1,4 @@
-"""How does one stand in for a provider? A server on the loopback that speaks a dialect, streams and misbehaves."""
+"""A loopback server that stands in for a provider: it speaks a dialect, streams and misbehaves on request."""
 
 import socket
 import threading
@@ -97,7 +97,7 @@ class LoopbackServer:
     def __exit__(self, *exc: object) -> None:
         self.close()
 
-    def answer(self, received: Received) -> "Answer":
+    def answer(self, received: Received) -> "ServerAnswer":
         """What this request gets: a refusal, or a stream with or without a fault."""
         body = received.body
         with self._lock:
@@ -125,7 +125,7 @@ class LoopbackServer:
         if fault and fault.kind == "status":
             return self._failed(fault)
         usage = step.usage or self._usage(step, body, sent)
-        return Answer(
+        return ServerAnswer(
             frames=self.wire.frames(step, usage, body, model=model, number=number + 1), step=step, fault=fault
         )
 
@@ -142,23 +142,23 @@ class LoopbackServer:
         return self._faults[number] if number < len(self._faults) else None
 
     def _usage(self, step: Step, body: JsonObject, sent: int) -> Usage:
-        read, written = self._cache(body) if self._cache else (0, 0)
+        read, cache_write = self._cache(body) if self._cache else (0, 0)
         output = self._count(step.thinking + step.text + "".join(f"{call.name}{call.args}" for call in step.calls))
-        return Usage(max(0, sent - read - written), max(1, output), read, written)
+        return Usage(max(0, sent - read - cache_write), max(1, output), read, cache_write)
 
-    def _refused(self, status: int, message: str, kind: JsonObject) -> "Answer":
-        return Answer(status=status, payload=encode(self.wire.refusal(status, message, kind)))
+    def _refused(self, status: int, message: str, kind: JsonObject) -> "ServerAnswer":
+        return ServerAnswer(status=status, payload=encode(self.wire.refusal(status, message, kind)))
 
-    def _failed(self, fault: Fault) -> "Answer":
-        given = {"retry-after": fault.retry_after, "retry-after-ms": fault.retry_after_ms}
-        headers = {name: value for name, value in given.items() if value}
+    def _failed(self, fault: Fault) -> "ServerAnswer":
+        retry_headers = {"retry-after": fault.retry_after, "retry-after-ms": fault.retry_after_ms}
+        headers = {name: value for name, value in retry_headers.items() if value}
         if fault.message.startswith("<"):  # a proxy's page
-            return Answer(fault.status, fault.message.encode(), headers | {"content-type": "text/html"})
+            return ServerAnswer(fault.status, fault.message.encode(), headers | {"content-type": "text/html"})
         payload = encode(self.wire.refusal(fault.status, fault.message or "Overloaded", {}))
-        return Answer(fault.status, payload, headers)
+        return ServerAnswer(fault.status, payload, headers)
 
 
-class Answer:
+class ServerAnswer:
     """A refusal with a payload, or a stream of frames."""
 
     def __init__(
@@ -282,9 +282,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _refuse(self, owner: LoopbackServer, status: int, message: str) -> None:
         self.close_connection = True  # the body may not have been read
-        self._send(owner, Answer(status, encode(owner.wire.refusal(status, message, {}))))
+        self._send(owner, ServerAnswer(status, encode(owner.wire.refusal(status, message, {}))))
 
-    def _send(self, owner: LoopbackServer, answer: Answer) -> None:
+    def _send(self, owner: LoopbackServer, answer: ServerAnswer) -> None:
         owner.wait(answer.step.delay_s)
         self.send_response(answer.status)
         if answer.frames is None:

@@ -1,4 +1,4 @@
-"""How does a session leave the store? As lines that can be read back without loss, or as Markdown for people."""
+"""Export a session: as JSON lines that can be imported without loss, or as Markdown for people."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -14,11 +14,14 @@ from ra.core.facts import (
     Fact,
     Failed,
     Interrupted,
+    Kept,
     Noticed,
+    Rewound,
     Rotated,
     Said,
     Spent,
     TimelineEvent,
+    Titled,
 )
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.value import encode
@@ -41,16 +44,16 @@ def export_lines(
 
 def export_markdown(session: str, events: Iterable[TimelineEvent]) -> Iterator[str]:
     """What was said and done, in order, to be read by a person."""
-    remembered = list(events)
-    yield f"# {folds.title(remembered) or session}\n\n"
-    if remembered:
-        spent = folds.spend(remembered)
-        began = time.strftime("%Y-%m-%d %H:%M", time.gmtime(remembered[0].time))
+    recorded = list(events)
+    yield f"# {folds.title(recorded) or session}\n\n"
+    if recorded:
+        spent = folds.spend(recorded)
+        began = time.strftime("%Y-%m-%d %H:%M", time.gmtime(recorded[0].time))
         money = f", ${spent.dollars:.4f}" if spent.priced else ""
         yield f"Session {session}, {began} UTC, {spent.calls} model calls{money}.\n\n"
-    for event in remembered:
-        if shown := _markdown(event.fact):
-            yield f"{shown.rstrip()}\n\n"
+    for event in recorded:
+        if markdown := _markdown(event.fact):
+            yield f"{markdown.rstrip()}\n\n"
 
 
 def _markdown(fact: Fact) -> str:
@@ -71,6 +74,12 @@ def _markdown(fact: Fact) -> str:
             return f"*A new segment ({fact.reason}).*\n\n{_quoted(fact.handover)}"
         case Edited(by):
             return f"*The conversation was edited by {by}.*"
+        case Titled(title):
+            return f"*Title: {title}*"
+        case Kept(at):
+            return f"*The user brought #{at} back into the window.*"
+        case Rewound(to):
+            return f"*The user went back to #{to}.*"
         case Failed(kind, text):
             return f"*Failed ({kind}): {text}*"
         case Interrupted(reason):

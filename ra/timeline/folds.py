@@ -1,9 +1,9 @@
-"""What follows from what happened? Pure folds over events."""
+"""Pure folds over events: repairs, live entries, spend, title and model of a session."""
 
 from collections.abc import Iterable
 from decimal import Decimal
 
-from ra.core.facts import Configured, Edited, Entry, EntryRemoved, EntrySet, Fact, Said, Spent, TimelineEvent
+from ra.core.facts import Configured, Edited, Entry, EntryRemoved, EntrySet, Fact, Said, Spent, TimelineEvent, Titled
 from ra.core.messages import Message, ToolCall, ToolResult, result
 from ra.core.model import Usage
 from ra.core.text import one_line
@@ -13,33 +13,46 @@ INTERRUPTED = "interrupted; it may or may not have run"
 TITLE = 60  # characters
 
 
-def repair(events: Iterable[TimelineEvent]) -> tuple[Fact, ...]:
-    """What to record on resume, so that every tool call has its one result: nothing is run a second time.
+class Repairs:
+    """Folds events into what to record on resume, so that every tool call has its one result: nothing runs twice.
 
     What a cut stream had begun to call never counts: it was not sent back and did not run.
     """
-    open_calls: list[ToolCall] = []
-    for event in events:
+
+    def __init__(self) -> None:
+        self._open: list[ToolCall] = []
+
+    def apply(self, event: TimelineEvent) -> None:
         match event.fact:
             case Said(message):
-                _answer(open_calls, message)
+                self._answer(message)
             case Edited(messages=messages) | Configured(base=tuple() as messages):
-                open_calls.clear()
+                self._open.clear()
                 for message in messages:
-                    _answer(open_calls, message)
+                    self._answer(message)
             case _:
                 pass
-    return tuple(Said(result(call, INTERRUPTED, is_error=True)) for call in open_calls)
+
+    def facts(self) -> tuple[Fact, ...]:
+        return tuple(Said(result(call, INTERRUPTED, is_error=True)) for call in self._open)
+
+    def _answer(self, message: Message) -> None:
+        # Ids may come again in a later turn: a result belongs to the oldest call of its id that has none.
+        for block in message.blocks:
+            if isinstance(block, ToolResult):
+                answered = next((call for call in self._open if call.id == block.call_id), None)
+                if answered is not None:
+                    self._open.remove(answered)
+            elif isinstance(block, ToolCall):
+                self._open.append(block)
 
 
-def _answer(open_calls: list[ToolCall], message: Message) -> None:
-    # Ids may come again in a later turn: a result belongs to the oldest call of its id that has none.
-    for block in message.blocks:
-        if isinstance(block, ToolResult):
-            answered = next((call for call in open_calls if call.id == block.call_id), None)
-            if answered is not None:
-                open_calls.remove(answered)
-    open_calls.extend(message.calls)
+def repair(events: Iterable[TimelineEvent]) -> tuple[Fact, ...]:
+    """What `Repairs` makes of a whole session."""
+    repairs = Repairs()
+    for event in events:
+        repairs.apply(event)
+    return repairs.facts()
 
 
 def entries(events: Iterable[TimelineEvent]) -> dict[str, Entry]:
@@ -57,7 +70,7 @@ def entries(events: Iterable[TimelineEvent]) -> dict[str, Entry]:
     return live
 
 
-class Spend(Value, frozen=True):
+class SpendTotal(Value, frozen=True):
     """What was spent. `priced` counts the calls with a known price; `dollars` is the sum of those."""
 
     calls: int = 0
@@ -66,25 +79,28 @@ class Spend(Value, frozen=True):
     dollars: Decimal = Decimal(0)
 
 
-def spend(events: Iterable[TimelineEvent]) -> Spend:
+def spend(events: Iterable[TimelineEvent]) -> SpendTotal:
     """The sum of all bills; `costs.ledger` divides them."""
     calls, priced, usage, dollars = 0, 0, Usage(), Decimal(0)
     for event in events:
         if isinstance(bill := event.fact, Spent):
             calls, priced, usage = calls + 1, priced + bool(bill.dollars), usage + bill.usage
             dollars += Decimal(bill.dollars or 0)
-    return Spend(calls, priced, usage, dollars)
+    return SpendTotal(calls, priced, usage, dollars)
 
 
 def title(events: Iterable[TimelineEvent]) -> str:
-    """The first line that the user typed, shortened."""
+    """The title that the user gave, else the first line that the user typed, shortened."""
+    first = ""
     for event in events:
         match event.fact:
-            case Said(message) if _is_prompt(message) and message.text.strip():
-                return one_line(message.text.strip().splitlines()[0], TITLE)
+            case Titled(title):
+                return one_line(title, TITLE)
+            case Said(message) if not first and _is_prompt(message) and message.text.strip():
+                first = one_line(message.text.strip().splitlines()[0], TITLE)
             case _:
                 pass
-    return ""
+    return first
 
 
 def model(events: Iterable[TimelineEvent]) -> str:

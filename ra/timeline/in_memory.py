@@ -1,4 +1,4 @@
-"""Where does a session live that must not, or cannot, be on the disk?"""
+"""A timeline in memory, for a session that must not or cannot be stored."""
 
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -14,6 +14,8 @@ class MemoryTimeline:
 
     `events` and `texts` are taken over from the timeline that it stands in for; positions go on from there.
     """
+
+    durable = False
 
     def __init__(
         self,
@@ -32,9 +34,9 @@ class MemoryTimeline:
     def append(self, *facts: Fact) -> Sequence[TimelineEvent]:
         now = self._clock()
         after = self._events[-1].at if self._events else 0
-        new = [TimelineEvent(at, now, fact) for at, fact in enumerate(facts, after + 1)]
-        self._events += new
-        return new
+        new_events = [TimelineEvent(at, now, fact) for at, fact in enumerate(facts, after + 1)]
+        self._events += new_events
+        return new_events
 
     def events(self, since: int = 0) -> list[TimelineEvent]:
         if not self._events or since < self._events[0].at:

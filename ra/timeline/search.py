@@ -1,4 +1,4 @@
-"""Which events hold these words? What is indexed of a fact, how a query is read, and what a find looks like.
+"""What a search looks at: the indexed text of a fact, the terms of a query, and the snippet of a hit.
 
 The index knows words of every script (unicode61). Scripts that do not put spaces between words are indexed by
 character and asked for as phrases, so that any part of such a text is found. What the index cannot see, a part
@@ -8,7 +8,8 @@ from the middle of a word or a sign such as `->`, is looked for in the stored te
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from typing import assert_never
 
 from ra.core.facts import (
@@ -21,19 +22,23 @@ from ra.core.facts import (
     Fact,
     Failed,
     Interrupted,
+    Kept,
     Noticed,
+    Rewound,
     Rotated,
     Said,
     Spent,
     TimelineEvent,
+    Titled,
 )
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.ports import Hit
 from ra.core.text import clean
 from ra.core.value import encode
-from ra.timeline.codec import tag
+from ra.timeline.store import tag
 
 MAX_TERMS = 32
+TOKENIZER = "unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"  # as in the store's index
 AROUND = 80  # characters of a snippet on each side of the find
 
 # Thai, Lao, Tibetan, Burmese, Khmer; kana, Hangul, ideographs and all beyond the first plane's letters of that kind.
@@ -66,7 +71,9 @@ def searchable(fact: Fact) -> str:
             return f"{kind}\n{text}"
         case Interrupted(reason):
             return reason
-        case Spent() | Configured():
+        case Titled(title):
+            return title
+        case Spent() | Configured() | Kept() | Rewound():
             return ""
         case _:
             assert_never(fact)
@@ -119,8 +126,8 @@ def spaced(text: str) -> str:
 
 def terms(query: str) -> tuple[str, ...]:
     """The words of a query; what stands in double quotes is one of them. A model may spell half a character."""
-    found = (quoted.strip() or word for quoted, word in re.findall(_TERM, clean(query)))
-    return tuple(dict.fromkeys(term for term in found if term))[:MAX_TERMS]
+    parts = (quoted.strip() or word for quoted, word in re.findall(_TERM, clean(query)))
+    return tuple(dict.fromkeys(term for term in parts if term))[:MAX_TERMS]
 
 
 def expressions(words: Iterable[str]) -> list[str]:
@@ -129,8 +136,8 @@ def expressions(words: Iterable[str]) -> list[str]:
     exact = ['"' + spaced(word).replace('"', '""').replace("\0", " ") + '"' for word in indexed]
     # One or two letters begin too many words to tell anything.
     longer = [phrase + " *" if len(word) > 2 else phrase for word, phrase in zip(indexed, exact, strict=True)]
-    asked = [" ".join(exact), " ".join(longer), " OR ".join(longer)]
-    return list(dict.fromkeys(asked)) if indexed else []
+    queries = [" ".join(exact), " ".join(longer), " OR ".join(longer)]
+    return list(dict.fromkeys(queries)) if indexed else []
 
 
 def needle(word: str) -> str:
@@ -153,17 +160,49 @@ def snippet(text: str, words: Iterable[str]) -> str:
     return f"{'…' if start else ''}{cut}{'…' if end < len(text) else ''}"
 
 
+def rank(question: str, documents: Sequence[tuple[str, str]], limit: int) -> list[tuple[int, float]]:
+    """The documents, (heading, text), that hold any word of the question: their index and score, best first.
+
+    A word in a heading counts as three in the text. A run of a script without spaces is asked for by pairs of
+    characters, since its words are not known.
+    """
+    import sqlite3  # a server on PostgreSQL need not load it
+
+    expression = " OR ".join(dict.fromkeys(_phrases(question)))
+    if not expression:
+        return []
+    with closing(sqlite3.connect(":memory:")) as connection:
+        connection.execute(f'CREATE VIRTUAL TABLE words USING fts5(heading, body, tokenize="{TOKENIZER}")')
+        rows = ((index, spaced(heading), spaced(text)) for index, (heading, text) in enumerate(documents))
+        connection.executemany("INSERT INTO words (rowid, heading, body) VALUES (?, ?, ?)", rows)
+        ranked = connection.execute(
+            "SELECT rowid, -bm25(words, 3.0, 1.0) AS score FROM words WHERE words MATCH ? ORDER BY score DESC, rowid "
+            "LIMIT ?",
+            (expression, limit),
+        )
+        return ranked.fetchall()
+
+
+def _phrases(question: str) -> Iterator[str]:
+    folded = clean(question)
+    for run in re.findall(f"{_SPACELESS}+", folded):
+        for at in range(max(1, len(run) - 1)):
+            yield f'"{" ".join(run[at : at + 2])}"'
+    for word in re.findall(r"\w+", re.sub(_SPACELESS, " ", folded)):
+        if any(map(str.isalnum, word)):
+            yield f'"{word}"'
+
+
 def scan(session: str, events: Iterable[TimelineEvent], query: str, limit: int) -> list[Hit]:
     """A search without an index, for a timeline in memory: most words first, then the newest."""
     words = terms(query)
-    found = []
+    matches = []
     for event in events:
         text = searchable(event.fact)
         count = sum(holds(text, word) for word in words)
         if count:
-            found.append((-count, -event.at, event, text))
-    found.sort(key=lambda item: item[:2])
-    return [hit(session, event, text, words) for _, _, event, text in found[:limit]]
+            matches.append((-count, -event.at, text, event))  # positions differ: events are never compared
+    return [hit(session, event, text, words) for _, _, text, event in sorted(matches)[:limit]]
 
 
 def hit(session: str, event: TimelineEvent, text: str, words: Iterable[str]) -> Hit:

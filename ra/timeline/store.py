@@ -1,28 +1,27 @@
-"""Where are all the sessions, and how does one get at them?"""
+"""The Store port: all sessions of a user, what both its implementations share, and how a fact becomes bytes."""
 
 import os
-import time
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
-from ra.core.errors import SessionInUse, UserError
-from ra.core.facts import TimelineEvent
+import msgspec
+
+from ra.core.errors import StoreError, UserError
+from ra.core.facts import Fact, TimelineEvent
 from ra.core.model import Usage
-from ra.core.ports import Hit
-from ra.core.value import Value
-from ra.timeline import folds, index, rows
-from ra.timeline.codec import event_of
-from ra.timeline.database import Database
-from ra.timeline.lock import WriterLock
-from ra.timeline.rows import LAST, SessionRow
-from ra.timeline.schema import at_of
-from ra.timeline.sqlite import SqliteTimeline
+from ra.core.ports import Hit, Timeline
+from ra.core.value import Value, encode
+from ra.timeline import folds
 
-# A fork counts as new although its last event is old.
-_UPDATED = f"max(s.created, coalesce((SELECT time FROM events WHERE key = {LAST}), 0))"
-_SESSION = "s.key, s.id, s.project, s.agent, s.channel, s.chat_id, s.parent, s.forked_at, s.created"
+CLOCK_SLACK_S = 60.0
+"""A time this far ahead of the clock was written when the clock was wrong: it says nothing about what is latest."""
+
+_DEEP = 20_000
+_facts = msgspec.json.Decoder(Fact)
+
+T = TypeVar("T")
 
 
 class SessionInfo(Value, frozen=True):
@@ -48,95 +47,103 @@ class SessionInfo(Value, frozen=True):
     chat_id: str = ""
 
 
+class Endpoint(Value, frozen=True):
+    """A model at an address: behind another address the same name may have another window."""
+
+    provider: str
+    base_url: str
+    model: str
+
+
 class Learned(Value, frozen=True):
-    """What the errors and the bills of a model have taught: its window, and its tokens per token of o200k_base."""
+    """What the errors and the bills of an endpoint have taught: its window, and its tokens per token of o200k_base.
+
+    `text` is the error that taught the window, `guessed` says that it named no number; times are in seconds since 1970.
+    """
 
     window: int | None = None
     factor: float | None = None
+    guessed: bool = False
+    text: str = ""
+    window_at: float = 0.0
+    factor_at: float = 0.0
 
 
-class Store:
-    """All sessions of a user, in one file. Reading never makes anything; the first write makes what is missing.
+class StoredTimeline(Timeline, Protocol):
+    """A session in a store. When `append` raises StoreError nothing of that call was recorded, and it can go on."""
 
-    `busy_s` is how long a write waits for another program's write to end.
+    def texts(self) -> list[str]:
+        """All that this session keeps outside its log."""
+        ...
+
+
+class Store(Protocol):
+    """All sessions of a user: in one SQLite file, or in a PostgreSQL database that many machines share.
+
+    Reading never makes anything; the first write makes what is missing. Every method raises StoreError when the
+    storage cannot be used.
     """
 
-    def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, busy_s: float = 10.0) -> None:
-        self.path = path
-        self._clock = clock
-        self._database = Database(path, busy_s=busy_s)
-        self._locks = path.parent / "locks"
+    @property
+    def place(self) -> str:
+        """Where it is, for people: a path, or an address without its password."""
+        ...
 
-    def close(self) -> None:
-        self._database.close()
+    def close(self) -> None: ...
 
-    def create(self, project: str, *, agent: str = "", channel: str = "", chat_id: str = "") -> SqliteTimeline:
-        """A new session. It is on the disk as soon as something has been recorded in it, not before."""
-        row = SessionRow(_new_id(), project, agent, channel, chat_id, "", 0, self._clock())
-        lock = WriterLock(self._locks, row.id)
-        return SqliteTimeline(self._database, row, key=None, lock=lock, clock=self._clock)
+    def create(self, project: str, *, agent: str = "", channel: str = "", chat_id: str = "") -> StoredTimeline:
+        """A new session. It is stored as soon as something has been recorded in it, not before."""
+        ...
 
-    def open(self, session: str, *, write: bool) -> SqliteTimeline:
+    def open(self, session: str, *, write: bool) -> StoredTimeline:
         """A session by its id, or by a beginning that no other id has. Raises UserError, SessionInUse."""
-        key, row = self._find(session)
-        lock = WriterLock(self._locks, row.id) if write else None
-        return SqliteTimeline(self._database, row, key=key, lock=lock, clock=self._clock)
+        ...
+
+    def open_chat(self, project: str, agent: str, channel: str, chat_id: str) -> StoredTimeline:
+        """The one session of a served chat, for writing; made when there is none. Raises SessionInUse.
+
+        However many processes ask at the same time, a chat has one session.
+        """
+        ...
 
     def latest(self, project: str) -> str | None:
         """The session of the project in which something happened last."""
-        query = f"SELECT id FROM sessions s WHERE project = ? ORDER BY {_UPDATED} DESC, key DESC LIMIT 1"
-        found = self._select(query, project)
-        return found[0][0] if found else None
+        ...
 
     def find(self, agent: str, channel: str, chat_id: str) -> str | None:
         """The session of a served chat: the newest that is not a fork of it."""
-        query = (
-            "SELECT id FROM sessions WHERE agent = ? AND channel = ? AND chat_id = ? "
-            "ORDER BY parent = '' DESC, key DESC LIMIT 1"
-        )
-        found = self._select(query, agent, channel, chat_id)
-        return found[0][0] if found else None
+        ...
 
     def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
-        """What there is, latest first."""
-        query = (
-            f"SELECT {_SESSION} FROM sessions s WHERE ? IS NULL OR project = ? "
-            f"ORDER BY {_UPDATED} DESC, key DESC LIMIT ?"
-        )
-        found = self._select(query, project, project, -1 if limit is None else limit)
-        return [self._info(key, SessionRow(*row)) for key, *row in found]
+        """Latest first."""
+        ...
 
     def info(self, session: str) -> SessionInfo:
-        return self._info(*self._find(session))
+        """Raises UserError."""
+        ...
 
     def fork(self, session: str, at: int | None = None) -> str:
         """A new session that begins with the events up to `at` (all, if None) and goes its own way from there."""
-        source, row = self._find(session)
-        with self._database.writing() as connection:
-            last = rows.last_at(connection, source)
-            upto = last if at is None else at
-            if not 0 <= upto <= last:
-                raise UserError(f"Session {row.id} can be forked at 0 to {last}, not at {upto}.")
-            copy = SessionRow(_new_id(), row.project, row.agent, row.channel, row.chat_id, row.id, upto, self._clock())
-            rows.copy(connection, source, rows.add_session(connection, copy), upto)
-        return copy.id
+        ...
 
-    def adopt(self, project: str, events: Sequence[TimelineEvent], *, texts: Iterable[str] = ()) -> str:
-        """Store a session that was recorded elsewhere, with its own times. Positions count from 1."""
-        if wrong := next((event.at for place, event in enumerate(events, 1) if event.at != place), None):
-            raise UserError(f"The events to store must be numbered 1, 2, 3 …; number {wrong} is out of order.")
-        row = SessionRow(_new_id(), project, "", "", "", "", 0, events[0].time if events else self._clock())
-        with self._database.writing() as connection:
-            key = rows.add_session(connection, row)
-            rows.add(connection, key, events)
-            for text in texts:
-                rows.keep(connection, key, text)
-        return row.id
+    def adopt(
+        self,
+        project: str,
+        events: Sequence[TimelineEvent],
+        *,
+        texts: Iterable[str] = (),
+        like: SessionInfo | None = None,
+    ) -> str:
+        """Store a session that was recorded elsewhere, with its own times. Positions count from 1.
+
+        `like` is the session that it copies from another store: its id, chat and origin are taken over.
+        Raises UserError when there is such a session already.
+        """
+        ...
 
     def delete(self, session: str) -> None:
         """Remove a session with everything that only it has. Raises SessionInUse while it is being written."""
-        self._delete(*self._find(session))
-        self._database.shrink()
+        ...
 
     def prune(
         self, *, older_than_s: float | None = None, keep: int | None = None, project: str | None = None
@@ -145,20 +152,7 @@ class Store:
 
         With both, what fits both. Returns the ids that are gone; sessions in use stay.
         """
-        if older_than_s is None and keep is None:
-            raise UserError("Say what to prune: an age, or how many of the newest sessions to keep.")
-        query = (
-            f"SELECT {_UPDATED}, {_SESSION} FROM sessions s WHERE ? IS NULL OR project = ? ORDER BY 1 DESC, key DESC"
-        )
-        horizon = self._clock() - (older_than_s or 0)
-        gone = []
-        for updated, key, *columns in self._select(query, project, project)[keep or 0 :]:
-            row = SessionRow(*columns)
-            if updated <= horizon and self._delete_unless_in_use(key, row):
-                gone.append(row.id)
-        if gone:
-            self._database.shrink()
-        return gone
+        ...
 
     def search(
         self, query: str, *, project: str | None = None, exclude: str | None = None, limit: int = 20
@@ -167,107 +161,153 @@ class Store:
 
         An entry that was removed since is found too: what is live is for `folds.entries` to say.
         """
-        with self._database.reading() as connection:
-            if connection is None:
-                return []
-            return index.find(connection, query, limit, project=project, exclude=exclude)
+        ...
 
     def spent(self, *, since: float = 0.0, project: str | None = None) -> Iterator[tuple[str, TimelineEvent]]:
         """Every bill since a moment, with its session, oldest first; what a fork copied is not billed again."""
-        query = (
-            "SELECT s.id, e.key, e.time, e.fact FROM events e JOIN sessions s ON s.key = e.key >> 32 "
-            "WHERE e.kind = 'spent' AND e.time >= ? AND (? IS NULL OR s.project = ?) "
-            "AND (e.key & 4294967295) > s.forked_at ORDER BY e.time, e.key"
-        )
-        for session, key, when, fact in self._select(query, since, project, project):
-            yield session, event_of(at_of(key), when, fact)
+        ...
 
-    def learned(self, model: str) -> Learned:
-        found = self._select("SELECT window, factor FROM models WHERE model = ?", model)
-        return Learned(*found[0]) if found else Learned()
+    def learned(self, endpoint: Endpoint) -> Learned: ...
 
-    def learn(self, model: str, *, window: int | None = None, factor: float | None = None) -> None:
-        """Remember what a model taught; what is None stays as it was."""
-        with self._database.writing() as connection:
-            connection.execute(
-                "INSERT INTO models VALUES (?, ?, ?) ON CONFLICT (model) DO UPDATE SET "
-                "window = coalesce(excluded.window, window), factor = coalesce(excluded.factor, factor)",
-                (model, window, factor),
-            )
+    def all_learned(self) -> list[tuple[Endpoint, Learned]]:
+        """What every endpoint taught, by model."""
+        ...
 
-    def _select(self, query: str, *values: object) -> list[Any]:
-        with self._database.reading() as connection:
-            return [] if connection is None else connection.execute(query, values).fetchall()
+    def learn_window(self, endpoint: Endpoint, window: int, *, text: str, guessed: bool = False) -> None:
+        """Remember the window that an error taught, and its words."""
+        ...
 
-    def _find(self, session: str) -> tuple[int, SessionRow]:
-        query = f"SELECT {_SESSION} FROM sessions s WHERE substr(id, 1, ?) = ? ORDER BY {_UPDATED} DESC"
-        found = self._select(query, len(session), session) if session else []
-        exact = [row for row in found if row[1] == session] or found
-        if len(exact) == 1:
-            key, *columns = exact[0]
-            return key, SessionRow(*columns)
-        if found:
-            raise UserError(
-                f"More than one session begins with {session}: {_some([row[1] for row in found])}; write more of it."
-            )
-        raise UserError(f"There is no session {session!r}. {self._near(session)}")
+    def learn_factor(self, endpoint: Endpoint, factor: float) -> None:
+        """Remember what bills taught of the model's tokens."""
+        ...
 
-    def _near(self, session: str) -> str:
-        from difflib import get_close_matches  # only on this error's path
-
-        ids = [row[0] for row in self._select(f"SELECT id FROM sessions s ORDER BY {_UPDATED} DESC")]
-        if not ids:
-            return "Nothing has been stored yet."
-        if near := get_close_matches(session, ids):
-            return f"Did you mean {_some(near)}? `ra sessions list` shows all."
-        return f"The latest are {_some(ids)}; `ra sessions list` shows all."
-
-    def _info(self, key: int, row: SessionRow) -> SessionInfo:
-        bounds = (key << 32, (key + 1) << 32)
-        said = "SELECT key, time, fact FROM events WHERE key > ? AND key < ? AND kind = 'said' ORDER BY key LIMIT 8"
-        paid = "SELECT key, time, fact FROM events WHERE key > ? AND key < ? AND kind = 'spent' ORDER BY key"
-        last = f"SELECT {LAST}, {_UPDATED} FROM sessions s WHERE key = ?"
-        first = [event_of(at_of(place), when, fact) for place, when, fact in self._select(said, *bounds)]
-        bills = [event_of(at_of(place), when, fact) for place, when, fact in self._select(paid, *bounds)]
-        spend = folds.spend(event for event in bills if event.at > row.forked_at)
-        ((end, updated),) = self._select(last, key)
-        return SessionInfo(
-            id=row.id,
-            project=row.project,
-            title=folds.title(first),
-            created=row.created,
-            updated=updated,
-            events=at_of(end or 0),
-            model=folds.model(bills),
-            dollars=spend.dollars if spend.priced else None,
-            tokens=spend.usage,
-            parent=row.parent,
-            forked_at=row.forked_at,
-            agent=row.agent,
-            channel=row.channel,
-            chat_id=row.chat_id,
-        )
-
-    def _delete(self, key: int, row: SessionRow) -> None:
-        lock = WriterLock(self._locks, row.id)
-        try:
-            with self._database.writing() as connection:
-                rows.remove(connection, key)
-        finally:
-            lock.release()
-
-    def _delete_unless_in_use(self, key: int, row: SessionRow) -> bool:
-        try:
-            self._delete(key, row)
-        except SessionInUse:
-            return False
-        return True
+    def forget(self, model: str | None = None) -> list[Endpoint]:
+        """Drop what was learned of a model wherever it was met, or of all. Returns what is gone."""
+        ...
 
 
-def _new_id() -> str:
+class SessionRow(Value, frozen=True):
+    """What a store holds of a session besides its events."""
+
+    id: str
+    project: str
+    agent: str
+    channel: str
+    chat_id: str
+    parent: str
+    forked_at: int
+    created: float
+
+
+def new_row(project: str, created: float, *, agent: str = "", channel: str = "", chat_id: str = "") -> SessionRow:
+    return SessionRow(new_id(), project, agent, channel, chat_id, "", 0, created)
+
+
+def new_id() -> str:
     """Ten hex digits: short enough to type, and a beginning of it will do."""
     return os.urandom(5).hex()
 
 
+def adopted_row(project: str, events: Sequence[TimelineEvent], like: SessionInfo | None, now: float) -> SessionRow:
+    """Raises UserError when the events are not numbered as a session's are."""
+    if misplaced := next((event.at for place, event in enumerate(events, 1) if event.at != place), None):
+        raise UserError(f"The events to store must be numbered 1, 2, 3 …; number {misplaced} is out of order.")
+    if like is None:
+        return new_row(project, events[0].time if events else now)
+    return SessionRow(
+        like.id, project, like.agent, like.channel, like.chat_id, like.parent, like.forked_at, like.created
+    )
+
+
+def pick(
+    session: str, matches: Sequence[tuple[int, SessionRow]], all_ids: Callable[[], Sequence[str]]
+) -> tuple[int, SessionRow]:
+    """The session that an id, or the beginning of one, names. Raises UserError, which says what there is."""
+    exact = [match for match in matches if match[1].id == session] or list(matches)
+    if len(exact) == 1:
+        return exact[0]
+    if matches:
+        raise UserError(
+            f"More than one session begins with {session}: {_some([row.id for _, row in matches])}; write more of it."
+        )
+    raise UserError(f"There is no session {session!r}. {_near(session, all_ids())}")
+
+
+def _near(session: str, ids: Sequence[str]) -> str:
+    from difflib import get_close_matches  # only on this error's path
+
+    if not ids:
+        return "Nothing has been stored yet."
+    if near := get_close_matches(session, ids):
+        return f"Did you mean {_some(near)}? `ra sessions list` shows all."
+    return f"The latest are {_some(ids)}; `ra sessions list` shows all."
+
+
 def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:5]) + (" …" if len(ids) > 5 else "")
+
+
+def fork_row(row: SessionRow, at: int | None, last: int, now: float) -> SessionRow:
+    """Raises UserError when there is nothing at that position."""
+    upto = last if at is None else at
+    if not 0 <= upto <= last:
+        raise UserError(f"Session {row.id} can be forked at 0 to {last}, not at {upto}.")
+    return SessionRow(new_id(), row.project, row.agent, row.channel, row.chat_id, row.id, upto, now)
+
+
+def need_something_to_prune(older_than_s: float | None, keep: int | None) -> None:
+    if older_than_s is None and keep is None:
+        raise UserError("Say what to prune: an age, or how many of the newest sessions to keep.")
+
+
+def describe(
+    row: SessionRow, *, said: Sequence[TimelineEvent], bills: Sequence[TimelineEvent], events: int, updated: float
+) -> SessionInfo:
+    """`said` are the first messages and the newest title, `bills` all bills of the session."""
+    spend = folds.spend(event for event in bills if event.at > row.forked_at)
+    return SessionInfo(
+        id=row.id,
+        project=row.project,
+        title=folds.title(said),
+        created=row.created,
+        updated=updated,
+        events=events,
+        model=folds.model(bills),
+        dollars=spend.dollars if spend.priced else None,
+        tokens=spend.usage,
+        parent=row.parent,
+        forked_at=row.forked_at,
+        agent=row.agent,
+        channel=row.channel,
+        chat_id=row.chat_id,
+    )
+
+
+def tag(fact: Fact) -> str:
+    """`said`, `spent`, `entry-set` …"""
+    return str(fact.__struct_config__.tag)
+
+
+def encoded(fact: Fact) -> bytes:
+    return _however_deep(encode, fact)
+
+
+def event_of(at: int, time: float, fact: bytes) -> TimelineEvent:
+    try:
+        return TimelineEvent(at, time, _however_deep(_facts.decode, fact))
+    except msgspec.DecodeError as error:
+        raise StoreError(f"The event at position {at} is damaged and cannot be read: {error}.") from error
+
+
+def _however_deep(convert: Callable[[Any], T], value: Any) -> T:
+    # A model may nest the arguments of a call as deep as its dialect could just read. What was recorded once must
+    # be readable for ever, from a deeper stack too.
+    try:
+        return convert(value)
+    except RecursionError:
+        limit = sys.getrecursionlimit()
+        sys.setrecursionlimit(max(limit, _DEEP))
+        try:
+            return convert(value)
+        finally:
+            sys.setrecursionlimit(limit)

@@ -1,4 +1,4 @@
-"""How does a user's own function or script become a tool?"""
+"""Turn a user's own function or script into a tool."""
 
 import asyncio
 import inspect
@@ -16,8 +16,8 @@ from msgspec import UNSET, Meta, UnsetType
 
 from ra.core.errors import ConfigError
 from ra.core.model import ToolSpec
-from ra.tools.process import start
-from ra.tools.sandbox.launch import under_warden
+from ra.system.launch import under_reaper
+from ra.system.process import start
 from ra.tools.schema import schema_of
 from ra.tools.tool import Mistake, Output, Say, Tool, text_output
 
@@ -40,12 +40,12 @@ def function_tool(function: Callable[..., Any]) -> Tool:
     args = _args_of(function, notes, where)
 
     async def run(given: msgspec.Struct, say: Say) -> Output:
-        chosen = {field: value for field in args.__struct_fields__ if (value := getattr(given, field)) is not UNSET}
+        arguments = {field: value for field in args.__struct_fields__ if (value := getattr(given, field)) is not UNSET}
         try:
             if inspect.iscoroutinefunction(function):
-                answer = await function(**chosen)
+                answer = await function(**arguments)
             else:
-                answer = await asyncio.to_thread(function, **chosen)
+                answer = await asyncio.to_thread(function, **arguments)
         except Exception as error:  # the user's code may raise anything; the model hears of it, the run goes on
             raise Mistake(f"{name} failed: {type(error).__name__}: {error}") from error
         return _answer(answer)
@@ -72,7 +72,7 @@ def script_tool(path: str, *, cwd: str, env: Mapping[str, str], timeout_s: float
         with tempfile.TemporaryFile() as stdin:
             stdin.write(msgspec.json.encode(given))
             stdin.seek(0)
-            running = await start(under_warden(command), cwd=cwd, env=dict(env), say=say, stdin=stdin.fileno())
+            running = await start(under_reaper(command), cwd=cwd, env=dict(env), say=say, stdin=stdin.fileno())
         ended = await running.wait(timeout_s)
         text = running.output.text()
         if ended.timed_out:
@@ -157,14 +157,14 @@ def _declared(path: str, where: str) -> type[msgspec.Struct]:
     for line in _head(path, where):
         if not re.match(r"\s*(?:#|//|--)\s*arg\b", line):
             continue
-        found = re.match(r"\s*(?:#|//|--)\s*arg\s+(\w+)\s*\((\w+)(,\s*optional)?\)\s*:?\s*(.*)", line)
-        if not found or found[2] not in _TYPES:
+        match = re.match(r"\s*(?:#|//|--)\s*arg\s+(\w+)\s*\((\w+)(,\s*optional)?\)\s*:?\s*(.*)", line)
+        if not match or match[2] not in _TYPES:
             raise ConfigError(f"{where}: this line cannot be read: {line.strip()!r}. It should look like:\n{_HEADER}")
-        hint: Any = Annotated[_TYPES[found[2]], Meta(description=found[4] or None)]
-        if found[3]:
-            optional.append((found[1], hint | UnsetType, UNSET))
+        hint: Any = Annotated[_TYPES[match[2]], Meta(description=match[4] or None)]
+        if match[3]:
+            optional.append((match[1], hint | UnsetType, UNSET))
         else:
-            required.append((found[1], hint))
+            required.append((match[1], hint))
     return msgspec.defstruct("Args", required + optional, kw_only=True)
 
 
@@ -173,6 +173,8 @@ def _command(path: str, where: str) -> list[str]:
         return [os.path.abspath(path)]
     interpreter = _INTERPRETERS.get(Path(path).suffix)
     if interpreter is None or not shutil.which(interpreter):
-        known = ", ".join(_INTERPRETERS)
-        raise ConfigError(f"{where} cannot be run: make it executable (chmod +x), or end its name with one of {known}.")
+        suffixes = ", ".join(_INTERPRETERS)
+        raise ConfigError(
+            f"{where} cannot be run: make it executable (chmod +x), or end its name with one of {suffixes}."
+        )
     return [interpreter, os.path.abspath(path)]

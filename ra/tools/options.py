@@ -1,4 +1,4 @@
-"""What did the user set for single tools? `agent.tools`: per tool enabled, rootDir; for Bash and scripts also env."""
+"""Read `agent.tools`: per tool enabled and rootDir; for Bash and scripts also env."""
 
 from pathlib import Path
 from typing import Any
@@ -7,7 +7,7 @@ import msgspec
 
 from ra.core.errors import ConfigError
 from ra.core.settings import Settings
-from ra.tools.rules import BUILTIN
+from ra.tools.policy.rules import BUILTIN
 
 HELD = ("Read", "Write", "Edit", "LS", "Glob", "Grep")
 
@@ -23,17 +23,17 @@ def options_of(settings: dict[str, Any], root: str | None, custom: tuple[str, ..
 
     Without a root, no folder is looked at.
     """
-    known = (*BUILTIN, *custom)
+    names = (*BUILTIN, *custom)
     options = {}
     for name, value in settings.items():
         if name == "custom":
             continue
-        if name not in known and not name.startswith("mcp__"):
+        if name not in names and not name.startswith("mcp__"):
             import difflib  # only for a name that is wrong
 
-            close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-            meant = f"did you mean {close[0]}?" if close else f"tools: {', '.join(known)}, and custom."
-            raise ConfigError(f"agent.tools.{name}: there is no such tool; {meant}")
+            close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+            advice = f"did you mean {close[0]}?" if close else f"tools: {', '.join(names)}, and custom."
+            raise ConfigError(f"agent.tools.{name}: there is no such tool; {advice}")
         options[name] = _read(name, value, root, starts=name in ("Bash", *custom))
     return options
 

@@ -1,4 +1,4 @@
-"""How is a struct told to a model? As a small JSON schema: types, descriptions, what is required, nothing else."""
+"""Describe a struct to a model as a small JSON schema: types, descriptions, what is required."""
 
 import types
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints

@@ -1,4 +1,4 @@
-"""What may a user configure about what the model may do? Spec keys agent.permissions, agent.tools, agent.mcpServers."""
+"""Settings of what the model may do: `agent.permissions`, `agent.tools`, `agent.mcpServers`."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,19 +8,34 @@ from ra.core.settings import Settings
 
 
 class RuleSettings(Settings, frozen=True, kw_only=True):
-    """One of allow, ask, deny holds `Tool(pattern)`."""
+    """One of allow, ask, deny holds `Tool(pattern)`. `outside` lets exactly that command leave the sandbox."""
 
     allow: str | None = None
     ask: str | None = None
     deny: str | None = None
+    outside: bool = False
+
+
+class SandboxSettings(Settings, frozen=True, kw_only=True):
+    """`readable`: folders of the home directory that commands in the sandbox may read."""
+
+    readable: tuple[str, ...] = ()
+
+
+Edits = Literal["ask", "auto", "off"]
+"""What becomes of a write by a file tool in the project: a question, nothing, a refusal."""
 
 
 class PermissionSettings(Settings, frozen=True, kw_only=True):
+    """`edits` unset: ask on a terminal, off elsewhere."""
+
     rules: tuple[RuleSettings, ...] = ()
+    edits: Edits | None = None
+    sandbox: SandboxSettings = SandboxSettings()
 
 
 class McpServerSettings(Settings, frozen=True, kw_only=True):
-    """A server started by `command`, or reached at `url`."""
+    """A server started by `command`, or reached at `url`; `sse`: in the way of the protocol's first version."""
 
     name: str
     command: str | None = None
@@ -28,6 +43,7 @@ class McpServerSettings(Settings, frozen=True, kw_only=True):
     env: dict[str, str] = {}
     url: str | None = None
     headers: dict[str, str] = {}
+    sse: bool = False
     timeout: Annotated[float, Meta(gt=0)] = 30
     enabled: bool = True
 

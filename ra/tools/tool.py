@@ -1,13 +1,15 @@
-"""What is a tool? A name and words for the model, typed arguments, and a function that runs."""
+"""A tool: a name and words for the model, typed arguments, and a function that runs."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
 
+from ra.core.events import FileChange
 from ra.core.facts import Fact
 from ra.core.messages import Content, Text
 from ra.core.model import ToolSpec
+from ra.core.redaction import redacted
 from ra.core.text import clean
 from ra.core.value import JsonObject, Value
 from ra.tools.schema import schema_of
@@ -19,16 +21,22 @@ Say = Callable[[str], None]
 class Mistake(Exception):
     """The model's mistake: the call gets an error result with this text, which says what would be right."""
 
+    def __init__(self, text: str) -> None:
+        super().__init__(redacted(text))  # an MCP server may say what it was sent
+
 
 class Output(Value, frozen=True):
-    """What a run gave: blocks for the model, and facts for the timeline."""
+    """What a run gave: blocks for the model, facts for the timeline, and how a file changed, for the user."""
 
     content: tuple[Content, ...]
     is_error: bool = False
     facts: tuple[Fact, ...] = ()
+    change: FileChange | None = None
 
 
-Run = Callable[[Any, Say], Awaitable[str | Output]]
+_BLANK: tuple[object, ...] = ("", 0, [], {})
+
+RunTool = Callable[[Any, Say], Awaitable[str | Output]]
 
 
 class Tool(msgspec.Struct, frozen=True):
@@ -37,17 +45,18 @@ class Tool(msgspec.Struct, frozen=True):
     `reads_only` calls may run side by side. `own_timeout` says that the tool ends its calls itself. A tool that is not
     `listed` can be called, but requests do not tell of it. `passes_on` says which call the arguments really make, if
     it is one of another tool: that is what is judged and run. A `free` tool touches nothing that a rule would have to
-    guard.
+    guard. One that `polls` may be called again and again with the same arguments: it asks what happened since.
     """
 
     spec: ToolSpec
-    run: Run
+    run: RunTool
     args: type[msgspec.Struct] | None = None
     reads_only: bool = False
     own_timeout: bool = False
     listed: bool = True
     passes_on: Callable[[JsonObject], tuple[str, JsonObject] | None] | None = None
     free: bool = False
+    polls: bool = False
 
     @property
     def name(self) -> str:
@@ -56,37 +65,52 @@ class Tool(msgspec.Struct, frozen=True):
 
 def declare(
     args: type[msgspec.Struct],
-    run: Run,
+    run: RunTool,
     *,
     name: str,
     description: str,
     reads_only: bool = False,
     own_timeout: bool = False,
     free: bool = False,
+    polls: bool = False,
 ) -> Tool:
-    return Tool(ToolSpec(name, description, schema_of(args)), run, args, reads_only, own_timeout, free=free)
+    spec = ToolSpec(name, description, schema_of(args))
+    return Tool(spec, run, args, reads_only, own_timeout, free=free, polls=polls)
 
 
-def text_output(text: str, *, is_error: bool = False, facts: tuple[Fact, ...] = ()) -> Output:
+def text_output(
+    text: str, *, is_error: bool = False, facts: tuple[Fact, ...] = (), change: FileChange | None = None
+) -> Output:
     """Text for the model. Only what JSON cannot carry (lone surrogates) is replaced."""
-    return Output((Text(clean(text)),), is_error, facts)
+    return Output((Text(clean(text)),), is_error, facts, change)
 
 
 def read_args(tool: Tool, args: JsonObject) -> tuple[Any, str]:
     """The arguments as the tool's struct, and a word about those that it does not know."""
     if tool.args is None:
         return args, ""
-    known = tool.args.__struct_encode_fields__
-    unknown = sorted(set(args) - set(known))
+    field_names = tool.args.__struct_encode_fields__
+    unknown = sorted(set(args) - set(field_names))
+    arguments = {name: value for name, value in args.items() if name in field_names and value is not None}
+    # Models that fill in every argument write 0 or "" for one that they mean to leave out.
+    required = tool.spec.schema.get("required", ())
+    filled = {name: value for name, value in arguments.items() if name in required or value not in _BLANK}
     try:
-        # Not strict: models write "10" for 10, and null for an argument that they leave out.
-        value = msgspec.convert(
-            {k: v for k, v in args.items() if k in known and v is not None}, tool.args, strict=False
-        )
+        value = _converted(arguments, filled, tool.args)
     except (msgspec.ValidationError, UnicodeError) as error:
         ignored = f" (unknown: {', '.join(unknown)})" if unknown else ""
         raise Mistake(f"Wrong arguments for {tool.name}: {error}{ignored}. {usage(tool.spec)}") from error
     return value, f"(Ignored unknown arguments: {', '.join(unknown)}.)" if unknown else ""
+
+
+def _converted(given: JsonObject, filled: JsonObject, struct: type[msgspec.Struct]) -> msgspec.Struct:
+    """Not strict: models write "10" for 10. Raises msgspec.ValidationError, UnicodeError."""
+    try:
+        return msgspec.convert(given, struct, strict=False)
+    except msgspec.ValidationError:
+        if filled == given:
+            raise
+        return msgspec.convert(filled, struct, strict=False)
 
 
 def usage(spec: ToolSpec) -> str:

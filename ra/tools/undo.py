@@ -1,6 +1,7 @@
-"""How is the last turn's writing taken back? From what each file held before."""
+"""Take back what the last turn wrote, from what each file held before."""
 
-from ra.tools.files import read_whole, remove_file, replace_file
+from ra.system.files import remove_file
+from ra.tools.files import read_whole, replace_file
 from ra.tools.tool import Mistake
 
 KEPT_TURNS = 20
@@ -12,37 +13,56 @@ class Undo:
 
     def __init__(self) -> None:
         self._turns: list[dict[str, tuple[bytes | None, bytes]]] = []
+        self._began: list[int] = []  # the position of the timeline at which each turn began
 
-    def begin_turn(self) -> None:
-        """Call before a prompt is worked on. A turn that changed nothing leaves no trace."""
+    def begin_turn(self, at: int = 0) -> None:
+        """Call before a prompt is worked on, with the timeline's position. A turn without changes leaves no trace."""
         if not self._turns or self._turns[-1]:
             self._turns.append({})
-        del self._turns[:-KEPT_TURNS]
+            self._began.append(at)
+        self._began[-1] = at
+        del self._turns[:-KEPT_TURNS], self._began[:-KEPT_TURNS]
 
     def take_over(self, other: "Undo") -> None:
         """Go on with what another has kept: the same session, wired anew."""
-        self._turns = other._turns
+        self._turns, self._began = other._turns, other._began
 
     def note(self, path: str, before: bytes | None, after: bytes) -> None:
         """A file is changed: None means that it was not there."""
         if not self._turns:
             self._turns.append({})
+            self._began.append(0)
         turn = self._turns[-1]
         first = turn[path][0] if path in turn else before
         turn[path] = (first, after)
         while len(self._turns) > 1 and self._size() > KEPT_BYTES:
             self._turns.pop(0)
+            self._began.pop(0)
 
     def restore_last(self) -> list[str]:
         """Put back what the last turn changed; one line per file on what was done."""
         while self._turns and not self._turns[-1]:
-            self._turns.pop()
-        if not self._turns:
-            return []
-        lines = []
-        for path, (before, after) in sorted(self._turns.pop().items()):
-            lines.append(_restore(path, before, after))
+            self._pop()
+        return self._restore_turn() if self._turns else []
+
+    def restore_since(self, at: int) -> list[str]:
+        """Put back what all turns changed that began at this position or later, the newest first."""
+        lines: list[str] = []
+        while self._turns and self._began[-1] >= at:
+            lines += self._restore_turn()
         return lines
+
+    def changed_since(self, at: int) -> list[str]:
+        """The files that those turns changed."""
+        turns = zip(self._began, self._turns, strict=True)
+        return sorted({path for began, turn in turns if began >= at for path in turn})
+
+    def _restore_turn(self) -> list[str]:
+        return [_restore(path, before, after) for path, (before, after) in sorted(self._pop().items())]
+
+    def _pop(self) -> dict[str, tuple[bytes | None, bytes]]:
+        self._began.pop()
+        return self._turns.pop()
 
     def _size(self) -> int:
         return sum(len(before or b"") + len(after) for turn in self._turns for before, after in turn.values())

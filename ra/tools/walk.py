@@ -1,4 +1,4 @@
-"""Which files are in the project? All below a folder that git would not ignore, by our own walk or by ripgrep's."""
+"""List the files below a folder that git would not ignore, by our own walk or by ripgrep's."""
 
 import os
 import re
@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from ra.tools.paths import program
+from ra.tools.policy.paths import program
 
 SKIPPED = (".git", ".ra")
 MAX_IGNORE_BYTES = 1_000_000

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import context, http_api, repl, replay, tools
+from tests.bench import context, http_api, repl, replay, tools, versions
 from tests.bench.server import InstantModel
 
 RA = str(Path(sys.executable).parent / "ra")
@@ -66,6 +66,7 @@ def main() -> None:
         first = best(lambda: first_request(home))
         print(f"start to first request     {first * 1000:7.1f} ms   {first / bare:4.1f} × bare   (aim ≤ 250 ms)")
         steps(home)
+    versions.main()
     imports()
     context.main()
     http_api.main()

@@ -8,8 +8,8 @@ from collections.abc import Callable
 
 from ra.context.engine import Engine
 from ra.context.settings import CompactionSettings
+from ra.context.size import Window
 from ra.context.tokens import Estimator
-from ra.context.window import Window
 from ra.core.facts import Configured, Said, TimelineEvent
 from ra.core.messages import Message, Text, ToolCall, ToolResult, say
 from ra.core.model import ModelInfo, Section

@@ -10,8 +10,9 @@ import time
 from http.client import HTTPConnection
 from pathlib import Path
 
-from ra.app import App, Options
+from ra.app import App
 from ra.config.load import resolve
+from ra.config.options import Options
 from ra.core.messages import say
 from tests.bench.server import InstantModel
 
@@ -40,7 +41,7 @@ async def _bare(home: Path, env: dict[str, str]) -> list[float]:
         session = app.session(app.store.create(str(home), agent="", channel="bench", chat_id=str(chat)))
         for turn in range(TURNS):
             began = time.monotonic()
-            async for _ in session.start(say("user", f"message {turn}")):
+            async for _ in session.prompt(say("user", f"message {turn}")):
                 pass
             times.append(time.monotonic() - began)
         await session.close()

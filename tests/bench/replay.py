@@ -12,7 +12,7 @@ from pathlib import Path
 from ra.context.tokens import Estimator
 from ra.core.facts import Said
 from ra.core.messages import Message
-from ra.timeline.readers import read
+from ra.timeline.importers import read
 from tests.bench_context.shapes import SHAPES, session
 
 RA = str(Path(sys.executable).parent / "ra")

@@ -10,8 +10,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ra.core.messages import ToolCall
-from ra.tools.paths import Place
-from ra.tools.sandbox import bubblewrap, landlock_box
+from ra.tools.policy.paths import Project
+from ra.tools.sandbox import bubblewrap
 from ra.tools.sandbox.find import Box
 from ra.tools.toolbox import Toolbox
 
@@ -35,13 +35,12 @@ def boxed(box: Box, folder: str) -> None:
 
 def sandboxes(folder: str) -> None:
     plain = median_ms(lambda: subprocess.run(["true"], capture_output=True, check=True))
-    place = Place(folder, folder, folder)
-    for find in (bubblewrap.find, landlock_box.find):
-        box = find(place, ())
-        if box is not None:
-            taken = median_ms(lambda box=box: boxed(box, folder))
-            print(f"{box.name:<27}{taken - plain:7.1f} ms above a plain spawn's {plain:.1f}   (aim ≤ 15)")
-            box.close()
+    place = Project(folder, folder, folder)
+    box = bubblewrap.find(place, ())
+    if box is not None:
+        taken = median_ms(lambda: boxed(box, folder))
+        print(f"{box.name:<27}{taken - plain:7.1f} ms above a plain spawn's {plain:.1f}   (aim ≤ 10)")
+        box.close()
 
 
 def searches(folder: str) -> None:

@@ -11,9 +11,9 @@ import pytest
 import yaml
 
 from ra.testing.server import LoopbackServer
-from tests.agent.billing import prompt_cache
-from tests.agent.talk import answering
 from tests.cli.conftest import Shell
+from tests.session.billing import prompt_cache
+from tests.session.talk import answering
 
 NO_PLAN = '{"recentTurns": 0, "memory": {"include": false}, "crossChat": false, "reasoning": "stands alone"}'
 ROLE = "You are devops-agent. You look after servers.\n" + "\n".join(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from ra.core.facts import Fact, Said, Spent, TimelineEvent
 from ra.core.messages import Message, Text, ToolCall, result, say
 from ra.core.model import Usage
+from ra.costs.promptcache import rules_for
 
 WORDS = (
     *("the", "file", "was", "changed", "so", "that", "every", "caller", "now", "waits", "for", "a", "lock"),
@@ -68,7 +69,8 @@ def session(shape: Shape, *, model: str, seed: int = 1) -> list[TimelineEvent]:
 
 def _facts(shape: Shape, model: str, dice: random.Random) -> Iterator[tuple[float, Fact]]:
     now = 1_790_000_000.0
-    total = 3000
+    total, sent, sent_at = 3000, 0, now
+    lifetime_s = rules_for(model).lifetime_s
     known: list[str] = []
     paths = [f"src/package_{index % 5}/module_{index}.py" for index in range(shape.files)]
     for prompt in range(shape.prompts):
@@ -87,7 +89,9 @@ def _facts(shape: Shape, model: str, dice: random.Random) -> Iterator[tuple[floa
                 calls.append(ToolCall(f"c{prompt}-{step}-{number}", dice.choice(["Read", "Grep", "Edit"]), args))
             size = _tokens(words) + 40 * max(1, len(calls))
             yield now, Said(Message("assistant", (Text(words), *calls), model=model))
-            yield now, Spent(model, Usage(input=total, output=size))
+            cached = sent if now - sent_at <= lifetime_s else 0
+            yield now, Spent(model, Usage(input=total - cached, output=size, cache_read=cached))
+            sent, sent_at = total, now
             total += size
             for call in calls:
                 output = _prose(dice, shape.result_words, known, fresh=shape.result_words // shape.dense)

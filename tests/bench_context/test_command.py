@@ -1,24 +1,18 @@
 import json
-import math
 import os
 import signal
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from collections.abc import Sequence
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from PIL import Image, ImageColor
 from typer.testing import CliRunner
 
 from ra.bench import drawing, files, plot, render
 from ra.bench.command import app
-from ra.bench.replay import Row
+from ra.bench.replay import StrategyResult
 from ra.bench.runs import SIZES, STRATEGIES, Conditions, TraceResult, compare
 from ra.core.errors import UserError
 from ra.costs.prices import Prices
@@ -57,7 +51,7 @@ def test_json_has_the_published_shape():
     (trace,) = json.loads(out)["traces"]
     assert trace["file"] == str(DEMO)
     assert [row["strategy"] for row in trace["rows"]] == ["recorded", *STRATEGIES]
-    assert all(set(row) == {"strategy", "cost", "hitRate", "peak", "rewrites", "recall"} for row in trace["rows"])
+    assert all({"strategy", "cost", "hitRate", "peak", "rewrites", "recall"} <= set(row) for row in trace["rows"])
     assert trace["calibration"] is None
 
 
@@ -99,7 +93,7 @@ def test_nothing_to_replay_is_a_failure_that_says_why(tmp_path: Path):
         ([], "Name a transcript"),
         (["--trace", "/no/such/file"], "no such file or folder"),
         (["--trace", str(DEMO), "--strategies", "atuo"], "Unknown strategy 'atuo'"),
-        (["--trace", str(DEMO), "--plot", "out.pdf"], "its name must end in .svg or .png"),
+        (["--trace", str(DEMO), "--plot", "out.pdf"], "its name must end in .svg"),
         (["--trace", str(DEMO), "--model", "nobody"], "No price is known for 'nobody'"),
         (["--trace", str(DEMO), "--strategies", "nothing", "--plot", "/no/such/out.svg"], "name another file"),
         (["--preset", "sede"], "Unknown preset 'sede'; use seed"),
@@ -129,17 +123,6 @@ def shapes(file: Path, kind: str) -> list[ET.Element]:
     return ET.parse(file).getroot().findall(f"{{http://www.w3.org/2000/svg}}{kind}")
 
 
-def test_a_name_that_ends_in_png_gets_a_picture_with_every_curve(tmp_path: Path):
-    file = tmp_path / "time.PNG"
-    assert bench("--trace", str(DEMO), "--plot", str(file))[0] == 0
-    with Image.open(file) as image:
-        assert (image.format, image.width) == ("PNG", drawing.SCALE * plot.WIDTH)
-        seen = {colour for _, colour in image.convert("RGB").getcolors(1 << 24)}
-    wanted = [ImageColor.getrgb(plot.colour(name)) for name in ("recorded", *STRATEGIES)]
-    missing = [rgb for rgb in wanted if not any(max(map(abs, map(int.__sub__, rgb, one))) < 24 for one in seen)]
-    assert missing == []
-
-
 def test_with_a_frontier_auto_is_replayed_with_other_indexes(tmp_path: Path):
     words = ("--trace", str(DEMO), "--strategies", "auto", "--frontier", str(tmp_path / "f.svg"))
     (trace,) = json.loads(bench(*words, "--json")[1])["traces"]
@@ -155,21 +138,6 @@ def test_titles_are_escaped_in_plots():
         written = drawing.svg(drawn)
         assert ET.fromstring(written) is not None
         assert "<script>" not in written
-
-
-POINTS = st.lists(st.tuples(st.floats(0, 900), st.floats(0, 900)), min_size=2, max_size=30)
-
-
-@given(POINTS)
-def test_dashes_cover_their_share_of_a_line(points: list[tuple[float, float]]):
-    pieces = drawing.dashes(points, 5.0, 4.0)
-    whole, drawn = length(points), sum(map(length, pieces))
-    assert all(length(piece) <= 5.0 + 1e-6 for piece in pieces)
-    assert abs(drawn - whole * 5 / 9) <= 5.0 + 1e-6
-
-
-def length(points: Sequence[tuple[float, float]]) -> float:
-    return sum(math.dist(one, other) for one, other in pairwise(points))
 
 
 @pytest.mark.parametrize(
@@ -225,11 +193,11 @@ def test_a_name_in_a_transcript_cannot_steer_the_terminal(tmp_path: Path):
 
 
 def test_a_strategy_is_compared_on_the_sessions_that_it_was_replayed_on():
-    def result(*rows: Row) -> TraceResult:
+    def result(*rows: StrategyResult) -> TraceResult:
         return TraceResult("f", "n", "m", 1, 1000, 0.0, 0.0, rows)
 
-    def row(strategy: str, cost: float) -> Row:
-        return Row(strategy, cost, 0.0, 1, 0, 1.0)
+    def row(strategy: str, cost: float) -> StrategyResult:
+        return StrategyResult(strategy, cost, 0.0, 1, 0, 1.0)
 
     both = result(row("recorded", 10.0), row("nothing", 10.0), row("auto", 5.0))
     one = result(row("recorded", 90.0), row("nothing", 45.0))

@@ -1,8 +1,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.bench.identifiers import Sight, asked
+from ra.bench.measures import Need, Sight, TraceNames, asked
+from ra.bench.trace import Trace
 from ra.context.compaction.names import identifiers, spoken
+from ra.context.tokens import Estimator
 from ra.core.messages import Message, Text, Thinking, ToolCall, result, say
 
 
@@ -49,9 +51,9 @@ messages = st.lists(
 @settings(max_examples=60, deadline=None)
 @given(st.lists(messages, min_size=1, max_size=5))
 def test_sight_sees_what_the_last_request_holds(requests: list[list[Message]]):
-    sight = Sight({})
+    sight = Sight(TraceNames(Trace("t", "", [], Estimator())))
     for request in requests:
         sight.look(request)
     names = frozenset(f"name_{index}" for index in range(4))
     visible = frozenset().union(*(spoken(message) for message in requests[-1])) & names
-    assert sight.sees(names) == len(visible)
+    assert sight.sees(Need(names, {}, 0)).names == len(visible)

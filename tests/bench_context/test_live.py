@@ -20,10 +20,10 @@ from ra.costs.prices import Prices
 from ra.providers.catalog import cheapest_model
 from ra.providers.script import Call, Fault, Step
 from ra.testing.server import LoopbackServer
-from tests.agent.talk import answering
 from tests.bench_context.conftest import NO_PLAN, Fake
 from tests.cli.conftest import RA, Shell
 from tests.server.conftest import Daemon
+from tests.session.talk import answering
 
 AGENTX = RA.removesuffix("ra") + "agentx"
 MESSAGE = "In one short sentence, what is your role?"
@@ -256,7 +256,8 @@ def test_a_token_of_this_machine_is_found_and_a_wrong_one_is_refused(shell: Shel
 
 def test_the_stored_token_is_shown_only_to_who_asks_for_it(shell: Shell) -> None:
     asked: list[str] = []
-    told = {"content": "hi", "duration": 0.1, "usage": {"inputTokens": 3}, "cost": None, "strategy": "layered"}
+    usage = {"inputTokens": 3, "outputTokens": 1, "cacheReadTokens": 0, "cacheCreateTokens": 0}
+    told = {"content": "hi", "duration": 0.1, "usage": usage, "cost": None, "strategy": "layered"}
     (Path(shell.env["RA_HOME"])).mkdir()
     (Path(shell.env["RA_HOME"]) / "serve.token").write_text("stored-stored-stored\n")
 
@@ -321,7 +322,7 @@ def test_an_unknown_agent_is_one_line(shell: Shell, daemon: Daemon, remote: bool
         (("--strategies", "layered,layered"), "names 'layered' twice"),
         (("--strategies", "mine.py", "--url", "http://127.0.0.1:9"), "a daemon runs no files"),
         (("--strategies", "mine.py"), "There is no file"),
-        (("--plot", "out.pdf"), "its name must end in .svg or .png"),
+        (("--plot", "out.pdf"), "its name must end in .svg"),
         (("--trace", "x.jsonl"), "--message asks a live agent"),
         (("--message", " "), "--message is empty"),
         (("--runs", "0"), "--runs"),
@@ -335,7 +336,7 @@ def test_mistakes_name_their_fix(shell: Shell, opus: LoopbackServer, words: tupl
 
 
 def test_errors_are_counted_and_only_turns_that_all_answered_are_compared(shell: Shell) -> None:
-    second = {1: Fault("status", status=400, message="no such thing")}
+    second = {1: Fault("status", status=404, message="no such thing")}
     with LoopbackServer("anthropic", answering(NO_PLAN), faults=second) as server:
         shell.serve(server)
         told = measured(shell, *SEED, "--turns", "3")

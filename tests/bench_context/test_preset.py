@@ -1,7 +1,7 @@
 from decimal import Decimal
 
 from ra.bench.preset import seed
-from ra.bench.render import preset_json, preset_tables
+from ra.bench.render import preset_day, preset_json, preset_tables
 from ra.costs.prices import Prices
 
 
@@ -28,3 +28,13 @@ def test_the_preset_as_json():
     preset = seed(Prices({}, None))
     assert preset_json(preset)["total"] == {"layered": 0.197, "planner": 0.53}
     assert preset.turns[1].layered_cost == Decimal("0.022")
+
+
+def test_the_day_on_which_planner_wins_is_computed_where_it_can_be_and_quoted_where_not():
+    preset = seed(Prices({}, None))
+    assert preset_json(preset)["day"] == {
+        "tasks": 57,
+        "layered": {"computed": 10.73, "quoted": 18.77},
+        "planner": {"computed": 6.02},
+    }
+    assert "$18.77 quoted" in preset_day(preset)

@@ -56,7 +56,7 @@ def test_a_word_of_a_prompt_ends_the_commands_but_not_the_flags(shell: Shell) ->
 
 
 def test_agents_and_models_are_completed(shell: Shell) -> None:
-    (shell.project / "ra.yaml").write_text("agents:\n  devops-agent: {systemPrompt: x}\n")
+    (shell.project / "ra.yaml").write_text("agents:\n  devops-agent: {model: x}\n")
     assert words("--agent", "dev", shell=shell) == ["devops-agent"]
     assert "claude-sonnet-4-6" in words("-m", "claude-s", shell=shell)
 

@@ -62,7 +62,7 @@ def test_without_tools_and_with_a_known_listing_nothing_is_started(shell: Shell,
     shell.ra("hi")
     began = time.monotonic()
     shell.ra("hi")
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 4
     assert len(hello.bodies[-1]["tools"]) == len(hello.bodies[-2]["tools"]) > 15
 
 

@@ -45,13 +45,37 @@ def test_the_text_says_what_to_do(shell: Shell) -> None:
     assert not (shell.project / "git").exists()
 
 
+def test_the_text_says_where_it_runs(shell: Shell) -> None:
+    folder = shell.home / ".config/ra"
+    folder.mkdir(parents=True)
+    rule = "{allow: Bash(docker ps), outside: true}"
+    (folder / "ra.yaml").write_text(f"agent:\n  permissions:\n    rules: [{rule}]\n")
+    wanted = {
+        "npm test": "in the sandbox, without network",
+        "npm ci": "in the sandbox, with the network",
+        "npm ci *": "in the sandbox, without network",
+        "docker ps": "outside the sandbox",
+    }
+    for command, words in wanted.items():
+        lines = shell.ra("--allow", "Bash(npm ci:*)", "permissions", "explain", command).stdout.decode().splitlines()
+        assert lines[-1] == f"where     {words}"
+
+
+def test_a_rule_of_a_project_lets_nothing_out(shell: Shell) -> None:
+    rule = "{allow: Bash(docker ps), outside: true}"
+    (shell.project / "ra.yaml").write_text(f"agent:\n  permissions:\n    rules: [{rule}]\n")
+    assert shell.ra("trust").returncode == 0
+    told = explained(shell, "permissions", "explain", "docker ps")
+    assert (told["decision"], told.get("outside", False), told["network"]) == ("allow", False, True)
+
+
 @pytest.mark.parametrize(
     ("args", "decision", "words"),
     [
         (["--tool", "Read", "a.py"], "allow", "reads in the project are free"),
         (["--tool", "Read", ".env"], "ask", ".env may hold secrets"),
         (["--tool", "Read", "/etc/passwd"], "ask", "/etc/passwd lies outside the project"),
-        (["--tool", "Write", "a.py"], "ask", "without a terminal writing needs --write"),
+        (["--tool", "Write", "a.py"], "deny", "edits are off; --edits auto allows them"),
         (["--tool", "Write", ".git/hooks/x"], "ask", ".git/hooks/x is protected: it lies in .git"),
         (["--tool", "WebFetch", "https://example.org/"], "ask", "WebFetch reaches outside the project"),
         (["--tool", "mcp__x__y", '{"a": 1}'], "ask", "mcp__x__y reaches outside the project"),
@@ -76,7 +100,6 @@ def test_a_rule_for_the_proposed_pattern_allows_it(shell: Shell) -> None:
     for args in (
         ["--tool", "Write", "AGENTS.md"],
         ["--tool", "WebFetch", "https://x.org/a?b=*"],
-        ["--outside", "make a[1]"],
     ):
         told = explained(shell, "permissions", "explain", *args)
         assert told["decision"] == "ask"

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ra.core.model import Usage
 from ra.providers.script import Step
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import RA, Shell
@@ -54,7 +55,7 @@ def test_a_closed_stdin_and_a_closed_stdout_do_no_harm(shell: Shell, hello: Loop
 
 
 def test_a_reader_that_goes_away_ends_it_quietly(shell: Shell) -> None:
-    with LoopbackServer("anthropic", lambda body: Step(text="line\n" * 100_000)) as server:
+    with LoopbackServer("anthropic", lambda body: Step(text="line\n" * 100_000, usage=Usage(1000, 8000))) as server:
         shell.serve(server)
         command = f"set -o pipefail; {RA} hi </dev/null | head -1"
         done = subprocess.run(

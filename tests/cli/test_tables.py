@@ -18,7 +18,7 @@ def shown(shell: Shell, *args: str, columns: int) -> str:
 def test_no_word_is_torn_apart(shell: Shell, hello: LoopbackServer, command: str, columns: int) -> None:
     shell.ra("hi")
     text = shown(shell, *command.split(), columns=columns)
-    words = {"context": "conversation volatile", "cost": "claude-sonnet-4-6", "sessions list": "claude-sonnet-4-6"}
+    words = {"context": "conversation volatile", "cost": "claude-sonnet-5-5", "sessions list": "claude-sonnet-5-5"}
     assert [word for word in words[command].split() if word not in text] == []
 
 

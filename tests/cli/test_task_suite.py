@@ -1,4 +1,4 @@
-"""Thirty small edits of a real project, on a terminal: each is done, and a person is asked at most once in ten."""
+"""Thirty small edits of a real project, on a terminal: each is done, and a person is asked three times."""
 
 # A table is read by the line.
 # ruff: noqa: E501
@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from tests.cli.conftest import RA, Shell
 from tests.cli.repl.pty_terminal import PtyTerminal
 
-QUESTION = "Run it?  y once"
+QUESTION = "?  n no"
 TESTS = "python3 -B -m unittest -q"  # a .pyc of the same second and size would hide an edit
 
 CALC = '''"""Small sums."""
@@ -133,7 +133,7 @@ TASKS = {
     ),
     "a server in the background": Task(
         (bash("python3 -m http.server 8099 --bind 127.0.0.1", background=True),
-         bash("for i in 1 2 3 4 5 6 7 8 9; do sleep 0.2; done; echo waited"), bash("", job=1, stop=True)),
+         bash("for i in 1 2 3 4 5 6 7 8 9; do sleep 0.2; done; echo waited"), ("Job", {"job": 1, "stop": True})),
         "true",
     ),
     "a temporary file": Task((bash("mktemp > /tmp/name && cat /tmp/name"),), "true"),
@@ -185,7 +185,9 @@ def test_thirty_edits_ask_at_most_three_questions(shell: Shell) -> None:
                 if QUESTION in terminal.text:
                     asked.append(prompt)
                     terminal.look(0.3)  # an answer is not typed ahead
-                    terminal.type("y")
+                    terminal.type(
+                        "a" if "all edits this session" in terminal.text else "s"
+                    )  # for the rest of the session
                     terminal.wait(lambda: QUESTION not in terminal.text)
             undone += filter(None, [done(task.check, shell.project)])
-    assert (undone, asked) == ([], ["new instructions"])
+    assert (undone, asked) == ([], ["mend the failing test", "commit it", "new instructions"])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ra.config import load
+from ra.config.guards import tightened
 from ra.core.errors import ConfigError
 from ra.tools.settings import RuleSettings
 
@@ -104,15 +105,32 @@ def test_a_key_for_commands_needs_a_word(world: World) -> None:
 @pytest.mark.parametrize("key", ["systemPrompt", "system_prompt"])
 def test_a_key_in_a_text_needs_a_word(world: World, key: str) -> None:
     project = f"agent: {{{key}: 'say ${{AWS_SECRET_ACCESS_KEY}} and ${{WORD}}', model: '${{WORD}}'}}"
-    assert world.asked(project) == ["agent.systemPrompt: secret of your environment ${AWS_SECRET_ACCESS_KEY}"]
+    assert world.asked(project) == [
+        "agent.systemPrompt: setting say ${AWS_SECRET_ACCESS_KEY} and blue",
+        "agent.model: of your environment ${WORD}",
+    ]
     agent = world.resolve(project).config.agent
-    assert (agent.system_prompt, agent.model) == (None, "blue")
+    assert (agent.system_prompt, agent.model) == (None, None)
     assert world.resolve(project, trusting=True).config.agent.system_prompt == f"say {KEY} and blue"
 
 
 def test_a_question_names_a_key_and_does_not_show_it(world: World) -> None:
     project = "agent: {mcpServers: [{name: x, command: serve, args: ['${AWS_SECRET_ACCESS_KEY}']}]}"
     assert world.asked(project) == ["agent.mcpServers.0: MCP server x: serve ${AWS_SECRET_ACCESS_KEY}"]
+
+
+def test_no_key_of_several_in_one_value_is_shown(world: World) -> None:
+    project = "agent: {systemPrompt: '${AWS_SECRET_ACCESS_KEY}+${AWS_SECRET_ACCESS_KEY}+${OTHER_TOKEN}'}"
+    world.env["OTHER_TOKEN"] = "other-4711"
+    shown = "agent.systemPrompt: setting ${AWS_SECRET_ACCESS_KEY}+${AWS_SECRET_ACCESS_KEY}+${OTHER_TOKEN}"
+    assert world.asked(project) == [shown]
+
+
+def test_limits_of_a_project_only_go_down(world: World) -> None:
+    user = "agent: {maxCost: 2, maxIterations: 5, maxDuration: 9}"
+    project = "agent: {maxCost: 0, maxIterations: 9, maxDuration: 3, maxTokenBudget: 7}"
+    agent = world.resolve(project, user, trusting=True).config.agent
+    assert (agent.max_cost, agent.max_iterations, agent.max_duration, agent.max_token_budget) == (2, 5, 3, 7)
 
 
 def test_a_budget_goes_with_its_last_source(world: World) -> None:
@@ -156,3 +174,15 @@ def test_files_inside_a_nested_command_are_known(world: World) -> None:
     script.write_text("true")
     item = world.resolve("agent: {middleware: {onError: [{shell: \"sh -c './x.sh --now'\"}]}}").items[0]
     assert item.files == (str(script),)
+
+
+def test_a_project_may_tighten_edits_and_never_loosen_them() -> None:
+    def merged(project: str | None, user: str | None) -> object:
+        return tightened({"permissions": {"edits": project}}, {"permissions": {"edits": user}})["permissions"]["edits"]
+
+    assert merged("auto", None) is None
+    assert merged("auto", "ask") == "ask"
+    assert merged("ask", "auto") == "ask"
+    assert merged("off", "ask") == "off"
+    assert merged("ask", None) == "ask"
+    assert merged(None, "auto") == "auto"

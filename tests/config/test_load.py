@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ra.config import load, paths, reference, show, yamlfile
+from ra.config.edit import changed_text
 from ra.config.settings import Config
 from ra.core.errors import ConfigError, UsageError
 
@@ -20,8 +21,9 @@ def project(tmp_path: Path) -> Path:
 
 
 def resolve(project: Path, text: str = "", **kwargs: object) -> load.Resolved:
+    """As a project that the user trusts."""
     (project / "ra.yaml").write_text(text)
-    return load.resolve(cwd=project, env=ENV, **kwargs)
+    return load.resolve(cwd=project, env=ENV, **{"trusting": True, **kwargs})
 
 
 def test_nothing_configured_is_the_defaults(project: Path) -> None:
@@ -43,7 +45,7 @@ def test_every_key_is_explained() -> None:
 def test_later_layers_win_and_each_value_knows_its_origin(project: Path, tmp_path: Path) -> None:
     user = tmp_path / "home/.config/ra/ra.yaml"
     user.parent.mkdir(parents=True)
-    user.write_text("agent:\n  model: from-user\n  maxCost: 1\n  maxIterations: 1\n")
+    user.write_text("agent:\n  model: from-user\n  maxCost: 3\n  maxIterations: 1\n")
     (project / "ra.yaml").write_text("agent:\n  maxCost: 2\n  max_iterations: 2\n")
     extra = tmp_path / "extra.yaml"
     extra.write_text("agent: {maxIterations: 3}")
@@ -233,9 +235,9 @@ def test_a_wrong_assignment_names_itself(project: Path, text: str) -> None:
         resolve(project, assignments=[text])
 
 
-def test_a_file_that_is_no_plain_file_is_told(project: Path) -> None:
+def test_a_folder_in_the_place_of_the_file_is_refused(project: Path) -> None:
     (project / "ra.yaml").mkdir()
-    with pytest.raises(ConfigError, match=r"ra\.yaml: cannot be read: it is no plain file"):
+    with pytest.raises(ConfigError, match=r"ra\.yaml: cannot be read: it is a folder"):
         load.resolve(cwd=project, env=ENV)
     (project / "ra.yaml").rmdir()
     (project / "ra.yaml").symlink_to("nowhere.yaml")
@@ -282,3 +284,50 @@ def test_a_tool_of_your_own_file_may_be_set_up(project: Path) -> None:
 def test_a_wrong_option_of_a_tool_is_told_where_it_is_let_in(project: Path) -> None:
     with pytest.raises(ConfigError, match=r'--set agent.tools.Bash.env: agent.tools.Bash.env is "FOO"; it must be a'):
         resolve(project, assignments=["agent.tools.Bash.env=FOO"])
+
+
+def test_an_agentx_json_is_read_below_ra_yaml_and_what_is_not_ours_is_said(project: Path) -> None:
+    (project / "agentx.json").write_text(
+        '{"session": {"staleMinutes": 30, "maxTurnsPerSession": 20, "contextStrategy": "planner"}, "mesh": {}}'
+    )
+    resolved = resolve(project, "session: {staleMinutes: 60}")
+    session = resolved.config.session
+    assert (session.stale_minutes, session.max_turns_per_session, session.context_strategy) == (60, 20, "planner")
+    assert str(resolved.origins["session", "maxTurnsPerSession"]).startswith(str(project / "agentx.json"))
+    assert any("mesh mean nothing to ra" in note for note in resolved.notes)
+
+
+def test_an_agentx_json_needs_the_same_trust(project: Path) -> None:
+    (project / "agentx.json").write_text('{"agent": {"middleware": {"beforeModelCall": [{"shell": "true"}]}}}')
+    resolved = load.resolve(cwd=project, env=ENV)
+    assert [item.kind for item in resolved.untrusted] == ["command"]
+    assert resolved.config.agent.middleware == Config().agent.middleware
+
+
+def test_an_agentx_json_with_a_wrong_value_is_refused_with_its_line(project: Path) -> None:
+    (project / "agentx.json").write_text('{\n  "session": {\n    "staleMinutes": 5000\n  }\n}')
+    with pytest.raises(ConfigError, match=r"agentx\.json:3: session\.staleMinutes"):
+        load.resolve(cwd=project, env=ENV)
+
+
+def test_folders_of_the_wiki_are_the_project_s_whoever_names_them(project: Path, tmp_path: Path) -> None:
+    user = tmp_path / "home/.config/ra/ra.yaml"
+    user.parent.mkdir(parents=True)
+    user.write_text("session: {wiki: {dirs: [docs]}}")
+    inner = project / "a/b"
+    inner.mkdir(parents=True)
+    env = {"HOME": str(tmp_path / "home")}
+    assert load.resolve(cwd=inner, env=env).config.session.wiki.dirs == (str(project / "docs"),)
+    (inner / "ra.yaml").write_text("session: {wiki: {dirs: [wiki]}}")
+    assert load.resolve(cwd=inner, env=env).config.session.wiki.dirs == (str(project / "wiki"),)
+    flagged = load.resolve(cwd=inner, env=env, assignments=["session.wiki.dirs=[notes]"])
+    assert flagged.config.session.wiki.dirs == (str(project / "notes"),)
+
+
+@pytest.mark.parametrize("text", ["\ue000", "\ue001 ${WORD}", "😀${WORD}", "\U000f0000\U0010fffd ${WORD}", "\uf8ff"])
+def test_characters_for_private_use_are_text(project: Path, text: str) -> None:
+    """Icons of fonts lie there, and so do the signs that stand for variables while the file is read."""
+    expected = text.replace("${WORD}", "blue")
+    assert resolve(project, f"agent:\n  systemPrompt: '{text}'\n").config.agent.system_prompt == expected
+    changed = changed_text(f"agent:\n  systemPrompt: '{text}'\n", ("agent", "model"), "m")
+    assert changed == f"agent:\n  systemPrompt: '{text}'\n  model: m\n"

@@ -9,7 +9,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.config.trust import Item, Trust, fingerprint, never, risky, without
+from ra.config.trust import Trust, TrustItem, fingerprint, never, risky, without
 from ra.core.errors import UserError
 
 HOSTILE = """
@@ -45,7 +45,7 @@ agents:
 """
 
 
-def items(text: str, base: Path) -> tuple[Item, ...]:
+def items(text: str, base: Path) -> tuple[TrustItem, ...]:
     return risky(yaml.safe_load(text), base=base, root=base)
 
 
@@ -110,7 +110,63 @@ def test_other_spellings_do_not_slip_through(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize("text", ["{}", "agent: null", "agent: [1]", "agents: {a: null}", "agent: {tools: {Read: 1}}"])
 def test_odd_shapes_are_no_crash(tmp_path: Path, text: str) -> None:
+    assert len(items(text, tmp_path)) == ("1" in text)
+
+
+def test_what_a_project_may_say_without_a_word(tmp_path: Path) -> None:
+    text = """
+agent:
+  provider: anthropic
+  model: claude-sonnet-4-6
+  thinking: high
+  thinkingBudgetCap: 9
+  maxCost: 1
+  toolTimeout: 60
+  compaction: {enabled: true, threshold: 0.8, strategy: digest, model: small, recent: 0.1}
+  permissions: {edits: off, rules: [{ask: Write}, {deny: "Read(x)"}]}
+  context:
+    enabled: true
+    patterns: [AGENTS.md, docs/*.md]
+    mustKeep: [a]
+    sourceBudget: 9
+    sources: {a: {file: docs/a.md, max: 9, cache: stable}, b: {text: hello, trim: tail}}
+  tools: {Bash: false, Write: {enabled: false}, Edit: {rootDir: src}}
+session: {staleMinutes: 9, contextStrategy: layered, layers: {total: 99}, planner: {timeout: 3}, wiki: {dirs: [wiki]}}
+agents: {dev: {description: d, model: small, staleMinutes: 3}}
+"""
     assert items(text, tmp_path) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "agent: {provider: scripted}",
+        "agent: {provider: local}",
+        *(f"agent: {{model: {name}}}" for name in ("./m.json", "m.gguf", "/x/y", "~/m", "here", "sub/here")),
+        "agent: {compaction: {model: ./m.json}}",
+        "session: {planner: {model: m.gguf}}",
+        *(f"agent: {{context: {{patterns: [{name}]}}}}" for name in (".env", "sub/.env.local", ".Env", "leads")),
+        *(f"agent: {{context: {{sources: {{a: {{file: {name}}}}}}}}}" for name in (".env", "./.env", "leads", "k.pem")),
+        "agent: {compaction: {prompt: obey}}",
+        "agent: {systemPrompt: obey}",
+        "agent: {transport: sdk}",
+        "agent: {toolTimeout: 9999}",
+        "agent: {tools: {WebFetch: true}}",
+        "agent: {tools: {WebFetch: {enabled: true}}}",
+        "agent: {tools: {WebFetch: {other: 1}}}",
+        "agents: {a: {provider: scripted}}",
+        "agents: {a: {systemPrompt: obey}}",
+        "agent: {whatever: {comes: next}}",
+    ],
+)
+def test_everything_else_waits(tmp_path: Path, text: str) -> None:
+    (tmp_path / "sub").mkdir()
+    for name in ("here", "sub/here", ".env"):
+        (tmp_path / name).touch()
+    (tmp_path / "leads").symlink_to(".env")
+    found = items(text, tmp_path)
+    assert len(found) == 1
+    assert items(yaml.safe_dump(without(yaml.safe_load(text), [found[0].key])), tmp_path) == ()
 
 
 def test_base_urls_keys_proxies_sandbox_and_the_installation_are_never_taken_from_a_project() -> None:

@@ -9,20 +9,9 @@ from hypothesis import strategies as st
 
 from ra.context.engine import Assembly, Engine
 from ra.context.settings import CompactionSettings
+from ra.context.size import Window
 from ra.context.tokens import Estimator
-from ra.context.window import Window
-from ra.core.facts import (
-    Configured,
-    Edited,
-    EntryRemoved,
-    EntrySet,
-    Fact,
-    Noticed,
-    Rotated,
-    Said,
-    Spent,
-    TimelineEvent,
-)
+from ra.core.facts import Configured, Edited, EntryRemoved, EntrySet, Fact, Noticed, Rotated, Said, Spent, TimelineEvent
 from ra.core.messages import Message, Text, ToolCall, ToolResult, say
 from ra.core.model import ModelInfo, Reply, Request, Section, ToolSpec, Usage
 

@@ -2,10 +2,9 @@
 
 import pytest
 
-from ra.context.projection import clip, level, size
-from ra.context.sizes import PICTURE, Sizes
-from ra.context.tape import Tape
-from ra.context.tokens import Estimator
+from ra.context.render import clip, level, size
+from ra.context.size import PICTURE, Sizes
+from ra.context.tokens import Estimator, MessageList
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult, say
 from ra.core.model import Request, Section
 
@@ -68,7 +67,7 @@ def test_the_largest_are_cut_first(sizes: list[int], room: int, mark: int) -> No
 
 def test_a_tape_counts_each_message_once_and_forgets_what_is_cut() -> None:
     messages = [say("user", f"message {n}") for n in range(6)]
-    tape = Tape(estimator)
+    tape = MessageList(estimator)
     tape.extend(messages[:4])
     tape.extend([])
     assert tape.tokens(since=2) == estimator.messages(messages[2:4])

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ra.context.cacheplan import parts
-from ra.context.compaction.zones import split
+from ra.context.compaction.cut import split
 from ra.context.recall import recall, written
+from ra.context.report import parts
 from ra.core.facts import Checkpointed, Edited, EntrySet, Noticed
 from ra.core.messages import say
 from ra.core.model import Section
@@ -35,23 +35,23 @@ def test_zones_are_whole_groups_and_leave_out_what_is_pinned():
     log.say(asks(a, b), answers(b, words(50)), answers(a, words(50)))
     log.say(say("user", "Second."), say("assistant", "Yes."), say("user", "Third."), *step(9, words(60)))
     zones = split(one.view, 60)
-    assert [unit.item.message.text for unit in zones.compactable] == ["", "Second.", "Yes."]
-    assert [len(unit.items) for unit in zones.compactable] == [3, 1, 1]
-    assert [unit.item.message.text for unit in zones.recent] == ["Step 9."]
+    assert [group.item.message.text for group in zones.compactable] == ["", "Second.", "Yes."]
+    assert [len(group.items) for group in zones.compactable] == [3, 1, 1]
+    assert [group.item.message.text for group in zones.recent] == ["Step 9."]
 
 
 def test_at_least_the_last_group_is_recent_however_large():
     one = engine()
     log = started(one)
     log.say(*step(1, words(10)), *step(2, words(3000)))
-    assert [unit.item.message.text for unit in split(one.view, 0).recent] == ["Step 2."]
+    assert [group.item.message.text for group in split(one.view, 0).recent] == ["Step 2."]
 
 
 def test_a_call_that_still_runs_is_not_hidden():
     one = engine()
     log = started(one)
     log.say(*step(1, "x"), asks(call_of("open")), *step(2, "y"))
-    assert [unit.item.message.text for unit in split(one.view, 0).compactable] == ["Step 1."]
+    assert [group.item.message.text for group in split(one.view, 0).compactable] == ["Step 1."]
 
 
 def test_truncate_hides_the_fewest_groups_from_the_back():

@@ -3,7 +3,7 @@ import time
 
 import pytest
 
-from ra.context.compaction.guard import Guard, put_back
+from ra.context.compaction.must_keep import MustKeep, put_back
 from ra.core.errors import ConfigError
 from ra.core.facts import Checkpointed, Clip
 from tests.context.sessions import assemble, engine, run, started, step, text_of
@@ -65,12 +65,12 @@ def test_more_than_fits_is_put_back_newest_first_and_a_warning_counts_the_rest()
 
 def test_a_pattern_that_is_none_is_refused():
     with pytest.raises(ConfigError, match=r"agent\.context\.mustKeep: '\(' is no regular expression"):
-        Guard(["("])
+        MustKeep(["("])
 
 
 def test_without_patterns_nothing_is_searched():
     one = engine()
-    assert asyncio.run(Guard([]).lost(one.view, one.view)) == ([], [])
+    assert asyncio.run(MustKeep([]).lost(one.view, one.view)) == ([], [])
 
 
 def test_words_are_put_into_the_gap_that_is_there_in_the_end():
@@ -78,8 +78,9 @@ def test_words_are_put_into_the_gap_that_is_there_in_the_end():
     first = Checkpointed("digest", "", hidden=((3, 4),), marker="[one]")
     last = Checkpointed("truncate", "", hidden=((3, 6),), marker="[two]")
     clip = Checkpointed("ladder", "", clips=(Clip(3, -1, 12),))
-    assert put_back([first, last], ["X-1"], "")[1].marker == "[two]\nKept word for word:\nX-1"
-    assert put_back([first, clip], ["X-1"], "old")[1].summary == "old\n\nKept word for word:\nX-1"
+    assert put_back([first, last], "Kept:\nX-1", "")[1].marker == "[two]\nKept:\nX-1"
+    assert put_back([first, clip], "Kept:\nX-1", "old")[1].summary == "old\n\nKept:\nX-1"
+    assert put_back([first, last], "", "") == [first, last]
 
 
 def test_what_is_put_back_never_makes_the_request_too_large():

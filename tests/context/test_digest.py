@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.context.compaction.digest import Digest
-from ra.context.compaction.findings import command, decisions, paths, trace
+from ra.context.compaction.findings import command, paths, trace
 from ra.context.tokens import Estimator
 from ra.context.view import View
 from ra.core.facts import Checkpointed
@@ -13,16 +13,16 @@ from ra.core.messages import Message, ToolCall, say
 from tests.context.sessions import CONFIGURED, Log, answers, asks, engine, phrases, prose, run, started
 
 
-def units_of(*messages: Message):
+def groups_of(*messages: Message):
     view = View(Estimator())
     log = Log(view.apply)
     log.record(CONFIGURED)
     log.say(*messages)
-    return view.units
+    return view.groups
 
 
 def index_of(*messages: Message, room: int = 3000) -> str:
-    return Digest(Estimator()).index(units_of(*messages), room)
+    return Digest(Estimator()).index(groups_of(*messages), room)
 
 
 def called(name: str, output: str = "ok", *, is_error: bool = False, **args: object) -> tuple[Message, Message]:
@@ -30,14 +30,13 @@ def called(name: str, output: str = "ok", *, is_error: bool = False, **args: obj
     return asks(call), answers(call, output, is_error=is_error)
 
 
-def test_an_index_names_files_commands_errors_and_what_the_user_said():
+def test_an_index_names_files_commands_and_errors():
     index = index_of(
         say("user", "Use tabs, never spaces."),
         *called("Read", path="src/app.py"),
         *called("Edit", path="src/db.py", old="a", new="b"),
         *called("Bash", "2 failed\nE   ValueError: bad port 70000\n[exit code: 1]", command="pytest -q"),
     )
-    assert "The user said:\n- Use tabs, never spaces. #2" in index
     assert "Files read:\n- src/app.py #4" in index
     assert "Files changed:\n- src/db.py #6" in index
     assert "Commands:\n- pytest -q → exit 1 #8" in index
@@ -56,15 +55,8 @@ def test_tools_of_other_programs_are_understood():
     assert command(one("exec", cmd=["bash", "-lc", "ls -la"])) == "ls -la"
     assert command(one("shell", command=["git", "status"])) == "git status"
     assert command(one("bash", command="make test")) == "make test"
-    (note,) = trace(units_of(*called("apply_patch", input=patch))[0]).notes
+    (note,) = trace(groups_of(*called("apply_patch", input=patch))[0]).notes
     assert (note.kind, note.text) == ("changed", "lib/core.rs")
-
-
-def test_the_sentences_of_a_long_message_that_settle_something_are_kept():
-    text = "Here is the background of it all. " * 20 + "We must never touch the billing table. " + "And so on. " * 20
-    assert list(decisions(text)) == ["We must never touch the billing table."]
-    chinese = "这是背景说明。" * 60 + "所有接口必须保持兼容。" + "其他内容。" * 30
-    assert list(decisions(chinese)) == ["所有接口必须保持兼容。"]
 
 
 def test_what_came_back_is_named_with_its_place():

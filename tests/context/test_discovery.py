@@ -195,3 +195,72 @@ def test_a_name_that_a_box_holds_is_passed_over(tmp_path: Path, pattern: str) ->
     root = project(tmp_path / "p", CLAUDE="claude")
     os.mknod(root / "AGENTS.md", stat.S_IFSOCK | 0o600)
     assert discover(root, root, patterns=("CLAUDE.md", pattern)) == Discovered((section("CLAUDE.md", "claude"),))
+
+
+# --- the user's own files, and imports ---
+
+
+def names(found: Discovered) -> list[str]:
+    return [section.name for section in found.sections]
+
+
+def test_the_users_own_files_stand_before_the_projects(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    (home / ".claude").mkdir(parents=True)
+    (home / ".config/ra").mkdir(parents=True)
+    (home / ".claude/CLAUDE.md").write_text("mine, see @~/.claude/more.md")
+    (home / ".claude/more.md").write_text("more of mine")
+    (home / ".config/ra/AGENTS.md").write_text("house style")
+    root = project(tmp_path / "p", AGENTS="project")
+    found = discover(root, root, home=home, settings_folder=home / ".config/ra")
+    assert names(found) == ["~/.config/ra/AGENTS.md", "~/.claude/CLAUDE.md", "~/.claude/more.md", "AGENTS.md"]
+    assert found.notes == ()
+
+
+def test_imports_are_followed_from_their_file_and_cycles_are_dropped(tmp_path: Path) -> None:
+    root = project(
+        tmp_path / "p", CLAUDE="see @docs/style.md.", docs__style="@../CLAUDE.md and @deep.md", docs__deep="x"
+    )
+    found = discover(root, root)
+    assert names(found) == ["CLAUDE.md", "docs/style.md", "docs/deep.md"]
+    assert found.notes == ()
+
+
+def test_an_import_in_code_an_address_and_a_handle_are_none(tmp_path: Path) -> None:
+    text = "`@docs/a.md`\n```\n@docs/a.md\n```\nann@docs/a.md @someone @types/node"
+    root = project(tmp_path / "p", CLAUDE=text, docs__a="not meant")
+    assert discover(root, root) == Discovered((section("CLAUDE.md", text),))
+
+
+def test_imports_end_five_deep(tmp_path: Path) -> None:
+    chain = {f"f{depth}": f"{depth} @f{depth + 1}.md" for depth in range(8)}
+    root = project(tmp_path / "p", CLAUDE="@f0.md", **chain)
+    found = discover(root, root)
+    assert names(found) == ["CLAUDE.md", "f0.md", "f1.md", "f2.md", "f3.md", "f4.md"]
+    assert found.notes == ("f4.md: imports @f5.md, beyond 5 deep and 50 in all, not read",)
+
+
+@pytest.mark.parametrize("name", [".env", "../outside.md", "deploy.pem", "~/notes.md"])
+def test_a_project_imports_neither_secrets_nor_what_lies_outside(tmp_path: Path, name: str) -> None:
+    root = project(tmp_path / "p", CLAUDE=f"@{name}")
+    for place in (root / ".env", tmp_path / "outside.md", root / "deploy.pem", tmp_path / "notes.md"):
+        place.write_text("secret")
+    found = discover(root, root, home=tmp_path)
+    assert names(found) == ["CLAUDE.md"]
+    assert len(found.notes) == 1
+    assert "not read" in found.notes[0]
+
+
+def test_an_import_that_is_not_there_is_told(tmp_path: Path) -> None:
+    root = project(tmp_path / "p", CLAUDE="see @docs/gone.md")
+    assert discover(root, root).notes == ("CLAUDE.md: imports @docs/gone.md, which is not there",)
+
+
+@given(st.text(max_size=300))
+@settings(max_examples=100)
+def test_any_text_can_be_an_instruction_file_with_imports(text: str) -> None:
+    from ra.context.imports import named_in, target
+
+    for name in named_in(text):
+        place = target(name, Path("/p/CLAUDE.md"), Path("/home/a"))
+        assert place is None or place.is_absolute()

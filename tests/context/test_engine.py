@@ -9,9 +9,9 @@ import pytest
 
 from ra.context.compaction.names import identifiers, spoken
 from ra.context.engine import Assembly, Engine
-from ra.context.projection import COMPACTED
+from ra.context.render import COMPACTED
+from ra.context.size import Window
 from ra.context.tokens import Estimator
-from ra.context.window import Window
 from ra.core.errors import UserError
 from ra.core.facts import Checkpointed, Configured, Noticed, Said, Spent, TimelineEvent
 from ra.core.messages import say
@@ -108,7 +108,7 @@ def test_replies_calibrate_the_estimator():
     log.say(*step(1, words(5000)))
     tokens = assemble(one).tokens
     assert tokens is not None
-    one.observe_usage(Usage(input=int(tokens * 1.3)))
+    one.observe_usage(Usage(input=int(tokens * 1.3)), tokens)
     assert one.estimator.factor == pytest.approx(1.3, rel=0.01)
 
 
@@ -197,7 +197,7 @@ def test_an_overflow_teaches_the_window_and_one_is_enough():
     for number in range(40):
         log.say(*step(number, prose_of(number, 300)))
     assert assemble(one).facts == ()
-    assert one.learn(8192, sent=14_000) == 8192
+    one.learn(8192, sent=14_000)
     assert one.window == Window(8192, "learned")
     assembly = assemble(one, force="overflow")
     log.record(*assembly.facts)
@@ -229,7 +229,7 @@ def test_a_server_that_counts_otherwise_refuses_at_most_once(reports, rate, stra
         log.say(call)
         if reports:
             log.record(Spent("script-1", Usage(input=counted(request))))
-            one.observe_usage(Usage(input=counted(request)))
+            one.observe_usage(Usage(input=counted(request)), None)
         log.say(answer)
     assert refused == 1
 
@@ -247,7 +247,7 @@ def test_a_server_that_names_no_limit_is_sent_less_each_time():
         log.say(*step(number, prose_of(number, 300)))
     sizes = [COUNT.request(assemble(one).request)]
     for _ in range(3):
-        assert one.learn(None) is None
+        one.learn(None)
         assembly = assemble(one, force="overflow")
         log.record(*assembly.facts)
         sizes.append(COUNT.request(assembly.request))
@@ -268,10 +268,12 @@ def test_a_server_that_names_no_limit_is_never_sent_less_than_it_took_before():
 
 def test_a_guess_grows_with_what_the_server_takes():
     one = engine(None)
-    log = started(one, words(4000))
+    started(one, words(4000))
     one.learn(None)
     assert one.window.origin == "guessed"
-    log.record(Spent("script-1", Usage(input=9000)))
+    one.observe_usage(Usage(input=9000), 8000)
+    assert one.window == Window(9000, "guessed")
+    one.observe_usage(Usage(input=9_000_000), 8000)  # a bill that cannot be
     assert one.window == Window(9000, "guessed")
 
 

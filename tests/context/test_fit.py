@@ -7,21 +7,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.context.fit import Part, allot, fair
+from ra.context.fit import Claim, allot, fair
 
 
-def smooth(size: int, *, cap: int = 10**9, minimum: int = 0, priority: int = 0) -> Part:
+def smooth(size: int, *, cap: int = 10**9, minimum: int = 0, priority: int = 0) -> Claim:
     """A part that can be cut anywhere."""
-    return Part(size, lambda limit: min(size, limit), cap, minimum, priority)
+    return Claim(size, lambda limit: min(size, limit), cap, minimum, priority)
 
 
-def pieces(*sizes: int, cap: int = 10**9, minimum: int = 0, priority: int = 0) -> Part:
+def pieces(*sizes: int, cap: int = 10**9, minimum: int = 0, priority: int = 0) -> Claim:
     """A part that is cut in whole pieces, the first of which go first."""
     newest = [0, *accumulate(reversed(sizes))]
-    return Part(newest[-1], lambda limit: newest[bisect_right(newest, limit) - 1], cap, minimum, priority)
+    return Claim(newest[-1], lambda limit: newest[bisect_right(newest, limit) - 1], cap, minimum, priority)
 
 
-def kept(parts: list[Part], budget: int) -> list[int]:
+def kept(parts: list[Claim], budget: int) -> list[int]:
     return [part.fit(limit) for part, limit in zip(parts, allot(parts, budget).limits, strict=True)]
 
 
@@ -46,7 +46,7 @@ def kept(parts: list[Part], budget: int) -> list[int]:
         ([], 10, []),
     ],
 )
-def test_allotment(parts: list[Part], budget: int, sizes: list[int]) -> None:
+def test_allotment(parts: list[Claim], budget: int, sizes: list[int]) -> None:
     assert kept(parts, budget) == sizes
 
 
@@ -80,18 +80,18 @@ PARTS = st.lists(
 )
 
 
-def floor(part: Part) -> int:
+def floor(part: Claim) -> int:
     return min(part.minimum, part.fit(part.cap))
 
 
-def least(part: Part) -> int:
+def least(part: Claim) -> int:
     """The smallest size that keeps the floor."""
     return min(size for limit in range(part.size + 1) if (size := part.fit(limit)) >= floor(part))
 
 
 @given(PARTS, st.integers(0, 400))
 @settings(max_examples=100, deadline=None)
-def test_caps_and_budget_always_hold(parts: list[Part], budget: int) -> None:
+def test_caps_and_budget_always_hold(parts: list[Claim], budget: int) -> None:
     sizes = kept(parts, budget)
     assert sum(sizes) <= budget
     assert all(size <= part.cap for size, part in zip(sizes, parts, strict=True))
@@ -99,14 +99,14 @@ def test_caps_and_budget_always_hold(parts: list[Part], budget: int) -> None:
 
 @given(PARTS, st.integers(0, 400))
 @settings(max_examples=100, deadline=None)
-def test_minimums_hold_whenever_whole_pieces_allow_it(parts: list[Part], budget: int) -> None:
+def test_minimums_hold_whenever_whole_pieces_allow_it(parts: list[Claim], budget: int) -> None:
     if sum(map(least, parts)) <= budget:
         assert all(size >= floor(part) for size, part in zip(kept(parts, budget), parts, strict=True))
 
 
 @given(PARTS, st.integers(0, 400))
 @settings(max_examples=100, deadline=None)
-def test_nothing_is_cut_while_all_fits(parts: list[Part], budget: int) -> None:
+def test_nothing_is_cut_while_all_fits(parts: list[Claim], budget: int) -> None:
     wanted = [part.fit(part.cap) for part in parts]
     if sum(wanted) <= budget:
         assert kept(parts, budget) == wanted

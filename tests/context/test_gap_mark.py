@@ -1,5 +1,5 @@
-from ra.context.cacheplan import marks
-from ra.context.projection import COMPACTED
+from ra.context.engine import cache_marks as marks
+from ra.context.render import COMPACTED
 from ra.core.facts import Checkpointed
 from ra.core.messages import Message, say
 from ra.core.model import Marks, Request, Section, ToolSpec

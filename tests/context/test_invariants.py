@@ -6,20 +6,12 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ra.context import projection
-from ra.context.cacheplan import parts
+from ra.context import render
 from ra.context.recall import recall, written
+from ra.context.report import parts
+from ra.context.size import input_budget
 from ra.context.tokens import Estimator
-from ra.context.window import input_budget
-from ra.core.facts import (
-    Checkpointed,
-    Configured,
-    Edited,
-    EntryRemoved,
-    EntrySet,
-    Rotated,
-    TimelineEvent,
-)
+from ra.core.facts import Checkpointed, Configured, Edited, EntryRemoved, EntrySet, Rotated, TimelineEvent
 from ra.core.value import encode
 from tests.context.sessions import (
     CONFIGURED,
@@ -101,7 +93,7 @@ def test_the_system_prompt_and_live_entries_are_in_every_request(script, limit, 
         view = replayed(log.written[: one.sent_at], limit=limit).view
         text = text_of(one.assembly.request)
         assert SYSTEM.content in text
-        assert [entry for entry in view.entries.values() if projection.entry(entry) not in text] == []
+        assert [entry for entry in view.entries.values() if render.entry(entry) not in text] == []
 
 
 @generated

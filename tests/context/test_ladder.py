@@ -1,9 +1,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.context.compaction.ladder import descend
-from ra.context.compaction.zones import split
-from ra.context.projection import level
+from ra.context.compaction.cut import fall_back, split
+from ra.context.render import level
 from ra.context.tokens import Estimator
 from ra.context.view import View
 from ra.core.facts import Checkpointed
@@ -27,7 +26,7 @@ def view_of(*messages: Message) -> View:
 
 def lowered(view: View, room: int, *, goal: int | None = None, recent: int = 600) -> tuple[View, list[str]]:
     """The view after the ladder, and what each rung clipped, by position."""
-    facts = descend(view, split(view, recent), goal or room, room, COUNT)
+    facts = fall_back(view, split(view, recent), goal or room, room, COUNT)
     after = view.after(*facts)
     return after, [",".join(f"#{clip.at}" for clip in fact.clips) or "hidden" for fact in facts]
 
@@ -106,7 +105,7 @@ def test_sealed_thinking_without_text_does_not_stand_in_the_way():
 
 def test_a_rung_that_saves_nothing_leaves_no_fact():
     view = view_of(say("user", words(400)), say("user", "And now?"))
-    facts = descend(view, split(view, 0), 100, 100, COUNT)
+    facts = fall_back(view, split(view, 0), 100, 100, COUNT)
     sizes = [view.tokens(), *(view.after(*facts[: number + 1]).tokens() for number in range(len(facts)))]
     assert sizes == sorted(set(sizes), reverse=True)
 

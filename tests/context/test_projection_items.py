@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.context.items import TimelineItem, timeline_items, timeline_messages
-from ra.context.timed import TimestampedMessage
+from ra.context.items import TimelineItem, TimestampedMessage, timeline_items, timeline_messages
 from ra.core.errors import UsageError
 from ra.core.facts import (
     Checkpointed,
@@ -30,7 +29,7 @@ HELLO, DONE, MORE = say("user", "hello"), say("assistant", "done"), say("user", 
 
 
 def events(*facts: Fact) -> list[TimelineEvent]:
-    return [TimelineEvent(at, 0.0, fact) for at, fact in enumerate(facts, 1)]
+    return [TimelineEvent(at, 100.0 + at, fact) for at, fact in enumerate(facts, 1)]
 
 
 SESSION = events(
@@ -46,19 +45,19 @@ SESSION = events(
 
 def test_items_are_what_came_in_and_what_the_agent_did() -> None:
     assert timeline_items(SESSION) == [
-        TimelineItem(2, "inbox", (HELLO,), (2,)),
-        TimelineItem(3, "run", (ASKED, READ, DONE), (3, 3, 6)),
-        TimelineItem(7, "inbox", (MORE,), (7,)),
+        TimelineItem(2, "inbox", (HELLO,), (102,)),
+        TimelineItem(3, "run", (ASKED, READ, DONE), (103, 103, 106)),
+        TimelineItem(7, "inbox", (MORE,), (107,)),
     ]
 
 
-def test_messages_carry_their_positions() -> None:
+def test_messages_carry_their_times() -> None:
     assert timeline_messages(SESSION) == [
-        TimestampedMessage(HELLO, 2),
-        TimestampedMessage(ASKED, 3),
-        TimestampedMessage(READ, 3),
-        TimestampedMessage(DONE, 6),
-        TimestampedMessage(MORE, 7),
+        TimestampedMessage(HELLO, 102),
+        TimestampedMessage(ASKED, 103),
+        TimestampedMessage(READ, 103),
+        TimestampedMessage(DONE, 106),
+        TimestampedMessage(MORE, 107),
     ]
 
 
@@ -88,14 +87,22 @@ def test_a_projection_decides_item_by_item() -> None:
                 return None
 
     assert timeline_messages(SESSION, projection=projection) == [
-        TimestampedMessage(HELLO, 2),
-        TimestampedMessage(say("assistant", "…"), 3),
+        TimestampedMessage(HELLO, 102),
+        TimestampedMessage(say("assistant", "…"), 103),
     ]
+
+
+def test_a_projection_may_return_plain_objects() -> None:
+    messages = timeline_messages(
+        SESSION,
+        projection=lambda item: [{"role": "assistant", "content": "…"}] if item.kind == "run" else [],
+    )
+    assert messages == [TimestampedMessage(say("assistant", "…"), 103)]
 
 
 @pytest.mark.parametrize("wrong", ["text", [1], say("user", "x"), {}])
 def test_a_projection_that_returns_something_else_is_refused(wrong: object) -> None:
-    with pytest.raises(UsageError, match="for the inbox at 2; return a list of Messages, or None for the default"):
+    with pytest.raises(UsageError, match="for the inbox at 2; return a list of messages, or None for the default"):
         timeline_messages(SESSION, projection=lambda item: wrong)
 
 
@@ -153,7 +160,7 @@ def test_a_checkpoint_stands_in_for_what_it_hides() -> None:
 def test_a_rotation_is_a_checkpoint_before_what_it_keeps() -> None:
     session = events(Said(HELLO), Said(DONE), Said(MORE), Rotated("stale", "what was before", keep_from=3))
     items = timeline_items(session)
-    assert [(item.kind, item.at, item.times) for item in items] == [("checkpoint", 4, (3,)), ("inbox", 3, (3,))]
+    assert [(item.kind, item.at, item.times) for item in items] == [("checkpoint", 4, (103,)), ("inbox", 3, (103,))]
 
 
 def test_what_a_hook_assigned_replaces_what_was_before() -> None:

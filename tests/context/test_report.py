@@ -2,8 +2,8 @@ from decimal import Decimal
 
 from hypothesis import given, settings
 
+from ra.context.compose.slots import Slots
 from ra.context.report import Report, Row, report
-from ra.context.slots import Slots
 from ra.context.tokens import Estimator
 from ra.core.facts import EntrySet, Noticed
 from ra.core.messages import say

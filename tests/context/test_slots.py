@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.context.slots import Rendered, Slots
+from ra.context.compose.slots import Rendered, Slots
 from ra.context.tokens import Estimator
 from ra.core.errors import UsageError
-from ra.core.messages import Message, Text, ToolCall, ToolResult, result, say
+from ra.core.messages import Message, ToolCall, result, say
 from ra.core.text import reference
 
 estimator = Estimator()
@@ -52,12 +52,19 @@ def test_role_is_that_of_a_string(role: str) -> None:
     assert prompt.render().messages == (say(role, "remember this", name="memory"),)
 
 
-def test_role_tool_makes_a_result() -> None:
+def test_role_tool_is_labelled_output_that_every_provider_takes() -> None:
     prompt = slots()
     prompt.add("memory", "remember this", role="tool")
-    assert prompt.render().messages == (
-        Message("tool", (ToolResult("memory", "memory", (Text("remember this"),)),), name="memory"),
-    )
+    rendered = prompt.render()
+    assert rendered.messages == (say("user", "[Output of the tool memory]\nremember this", name="tool:memory"),)
+    assert rendered.rows[0].role == "tool"
+
+
+def test_plain_objects_are_messages() -> None:
+    prompt = slots()
+    prompt.add("one", {"role": "user", "content": "Hello"})
+    prompt.add("many", [{"role": "assistant", "content": [{"type": "text", "text": "Hi"}]}, say("user", "again")])
+    assert prompt.render().messages == (say("user", "Hello"), say("assistant", "Hi"), say("user", "again"))
 
 
 def test_messages_are_taken_as_they_are() -> None:
@@ -399,11 +406,17 @@ def test_a_wrong_option_is_refused_in_one_sentence(options: dict[str, object], s
     [
         ("", "x", "slots.add: name is ''; use a string that is not empty."),
         (None, "x", "slots.add: name is None; use a string that is not empty."),
-        ("s", 5, "slots.add('s'): content is a int; use a string, a Message, a list of Messages or None."),
+        (
+            "s",
+            5,
+            "slots.add('s'): content holds a int; use a string, a Message, {role, content}, a list of them, or None "
+            "(a message is a Message or {'role': …, 'content': …}, not int).",
+        ),
         (
             "s",
             [say("user", "x"), {"role": "user"}],
-            "slots.add('s'): content is a list that holds a dict; use a string, a Message, a list of Messages or None.",
+            "slots.add('s'): content holds a dict; use a string, a Message, {role, content}, a list of them, or None "
+            "(the content of a message is text or a list of blocks, not NoneType).",
         ),
     ],
 )

@@ -1,17 +1,17 @@
 """Do sources share a budget as spec 5 rules: checks, order, cuts, fair shares, times, failures?"""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.context.fit import Row
+from ra.context.compose.sources import Composition, Source, check, compose, from_settings
+from ra.context.fit import FitRow
+from ra.context.items import TimestampedMessage
 from ra.context.settings import ContextSettings, SourceSettings
-from ra.context.sources import Composition, Source, check, compose, from_settings
-from ra.context.timed import TimestampedMessage
 from ra.context.tokens import Estimator
 from ra.context.trim import transcript
 from ra.core.errors import ConfigError, UsageError
@@ -189,7 +189,7 @@ def test_empty_text_adds_nothing() -> None:
     [
         (lambda: 1 / 0, "ZeroDivisionError: division by zero"),
         (lambda: None, "TypeError: it returned a NoneType; return a string or a list of messages"),
-        (lambda: [{}], "TypeError: it returned a list that holds a dict; use Message or TimestampedMessage"),
+        (lambda: [{}], "TypeError: a message is a Message or {'role': …, 'content': …}, not dict"),
     ],
 )
 def test_a_failing_source_is_a_stable_line_and_a_warning(content, reason: str) -> None:
@@ -245,8 +245,8 @@ def test_messages_over_their_max_keep_the_newest_behind_a_marker() -> None:
 def test_rows_say_what_became_of_each_source() -> None:
     composition = composed(1_000, docs=Source("the docs", max=50, cache="stable"), talk=Source(lambda: TALK[:2]))
     assert composition.rows == (
-        Row("docs", "system", 6, 6, 50, tier="stable"),
-        Row("talk", "user", 20, 20, 20, tier="volatile"),
+        FitRow("docs", "system", 6, 6, 50, tier="stable"),
+        FitRow("talk", "user", 20, 20, 20, tier="volatile"),
     )
 
 
@@ -301,15 +301,18 @@ def test_messages_with_times_are_merged_by_time() -> None:
     assert texts(composition) == ["a", "b", "c", "d", "e"]
 
 
-def test_what_has_no_time_comes_first_and_no_source_is_reordered() -> None:
+def test_sources_are_merged_by_the_clock_and_what_has_no_time_stands_right_before_the_input() -> None:
+    question = say("user", "q")
     composition = composed(
         1_000,
+        question,
         one=Source(lambda: timed((None, "a1"), (5, "a2"), (3, "a3"), (None, "a4"), (9, "a5"))),
         two=Source(lambda: timed((4, "b1"), (6, "b2"))),
         three=Source(lambda: [say("user", "c")]),
         four=Source("d"),
+        five=Source(lambda: [{"role": "user", "content": "e", "at": 7}, TimestampedMessage(question, 8)]),
     )
-    assert texts(composition) == ["a1", "c", "d", "b1", "a2", "a3", "a4", "b2", "a5"]
+    assert texts(composition) == ["b1", "a1", "a2", "a3", "a4", "b2", "e", "a5", "c", "d", "q"]
 
 
 def test_merging_never_tears_a_call_from_its_result() -> None:
@@ -350,17 +353,24 @@ def settings_of(source_budget: float | None = 1_000, **sources: Mapping[str, obj
     return msgspec.convert({"sourceBudget": source_budget, "sources": sources}, ContextSettings)
 
 
-def built(configured: ContextSettings) -> dict[str, Source]:
-    async def run(command: str) -> str:
+class Named:
+    """Content that says what it was asked for."""
+
+    def file(self, path: str) -> str:
+        return f"content of {path}"
+
+    async def command(self, command: str) -> str:
         return f"output of {command}"
 
-    return from_settings(
-        configured,
-        read=lambda path: f"content of {path}",
-        run=run,
-        load=lambda place: lambda: f"function {place}",
-        timeline=lambda: [say("user", "said")],
-    )
+    def python(self, place: str) -> Callable[[], str]:
+        return lambda: f"function {place}"
+
+    def timeline(self) -> list[Message]:
+        return [say("user", "said")]
+
+
+def built(configured: ContextSettings) -> dict[str, Source]:
+    return from_settings(configured, Named())
 
 
 def test_every_kind_of_source_can_be_configured() -> None:

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
+from ra.context.compose.custom import StrategyContext, build, system_part
+from ra.context.compose.slots import Rendered
+from ra.context.compose.sources import Source, compose
 from ra.context.items import timeline_messages
-from ra.context.slots import Rendered
-from ra.context.sources import Source, compose
-from ra.context.strategies.custom import StrategyContext, build, system_part
 from ra.context.tokens import Estimator
 from ra.core.errors import HookFailed, UsageError
 from ra.core.facts import Entry, Said, TimelineEvent
@@ -157,8 +157,8 @@ def test_the_example_of_the_composition_page() -> None:
     )
     assert composition.sections == (Section("docs_toc", "stable", "# Contents\n- usage\n- slots", max=3_000),)
     assert composition.messages == (
-        say("system", "Found: slots have positions.", name="retrieved_docs"),
         *HISTORY,
+        say("system", "Found: slots have positions.", name="retrieved_docs"),
         QUESTION,
     )
     assert composition.warnings == ()

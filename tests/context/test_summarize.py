@@ -2,12 +2,14 @@ import asyncio
 
 import pytest
 
+from ra.context.compaction.cut import split
+from ra.context.compaction.digest import Digest
 from ra.context.compaction.summarize import Summarizer
 from ra.context.compaction.summary import Summary, fitted, merged, parse, tagged
-from ra.context.compaction.zones import split
 from ra.context.tokens import Estimator
 from ra.core.errors import BadStream, Unavailable
 from ra.core.facts import Checkpointed, Spent
+from ra.core.messages import say
 from ra.core.model import ModelInfo, Reply, Request, Usage
 from tests.context.sessions import PROMPT, assemble, engine, paired, run, started, step, summaries, text_of
 
@@ -128,16 +130,15 @@ def test_a_model_that_never_answers_is_given_up():
         info=one.info,
         window=lambda: one.window.limit,
         estimator=one.estimator,
-        digest=one.digest,
+        digest=Digest(one.estimator),
         prompt=None,
         price=lambda model, usage: None,
         timeout_s=0.05,
     )
-    zones = split(one.view, 500)
-    told = summarizer.compact(one.view, zones, sent=one.view.request(), cap=500, index=500, rate=1.0)
-    facts, warning = asyncio.run(told)
-    assert [fact.strategy for fact in facts] == ["digest"]
-    assert "it took longer than 0.05 s" in warning
+    groups = split(one.view, 500).compactable
+    answer = asyncio.run(summarizer.sum_up(one.view, groups, one.room(7000), sent=one.view.request()))
+    assert (answer.text, answer.spent) == ("", ())
+    assert "it took longer than 0.05 s" in answer.warning
 
 
 def test_no_summary_is_bought_that_would_not_shrink_the_request():
@@ -196,3 +197,71 @@ def test_a_zone_that_holds_nothing_but_an_old_gap_is_not_summed_up_again():
     log.say(*step(99, "word " * 900))
     assert Estimator().request(assemble(one).request) <= 1800
     assert asked == []
+
+
+def test_nothing_of_a_summary_is_dropped_while_all_of_it_fits():
+    files = tuple(f"src/part_{number}.py" for number in range(60))
+    summary = Summary("Short.", files, pending=("a", "b"), decisions=("tabs",), previous="Older words. " * 40)
+    written = fitted(summary, 1400, Estimator())
+    assert all(f"- {path}" in written for path in files)
+    assert parse(written).previous == summary.previous.strip()
+
+
+def test_what_a_summary_repeats_of_the_one_before_is_kept_once():
+    summary = Summary("The id is X-17. It went well.", previous="The id is X-17. The port is 81.")
+    assert fitted(summary, 400, Estimator()).count("X-17") == 1
+    assert parse(fitted(summary, 400, Estimator())).previous == "The port is 81."
+
+
+def test_pending_work_and_decisions_stay_until_they_are_done():
+    first = "<summary>One.</summary><decisions>use tabs</decisions><pending_work>write docs\nfix B</pending_work>"
+    second = "<summary>Two.</summary><pending_work>ship it</pending_work><done_work>- Fix B.</done_work>"
+    call, _ = summaries(first, second)
+    one, log = filled(summarize=call)
+    log.record(*assemble(one).facts)
+    for number in range(20, 33):
+        log.say(*step(number, words(512)))
+    log.record(*assemble(one).facts)
+    summary = parse(one.view.summary)
+    assert (summary.decisions, summary.pending) == (("use tabs",), ("write docs", "ship it"))
+
+
+def test_another_model_is_given_the_summary_before():
+    call, asked = summaries(*["<summary>The vault is at X-17.</summary>"] * 9)
+    one, log = filled(summarize=call, summary_info=OTHER, model="small-1")
+    log.record(*assemble(one).facts)
+    count = len(asked)
+    for number in range(20, 33):
+        log.say(*step(number, words(512)))
+    log.record(*assemble(one).facts)
+    assert "The vault is at X-17." in asked[count].messages[0].text
+
+
+def test_files_named_in_text_count_as_files():
+    call, _ = summaries("<summary>Done.</summary>")
+    one = engine(8000, strategy="summarize", summarize=call)
+    log = started(one)
+    log.say(say("assistant", "The fault is in lib/core/parse.rs, see also Makefile.am (v1.2.3, e.g. here)."))
+    for number in range(1, 14):
+        log.say(*step(number, words(512)))
+    log.record(*assemble(one).facts)
+    files = parse(one.view.summary).files
+    assert files[:2] == ("lib/core/parse.rs", "Makefile.am")
+    assert not {"v1.2.3", "e.g"} & set(files)
+
+
+def test_twenty_poor_summaries_in_a_row_leave_the_facts_of_each_stretch():
+    """The model says next to nothing; what a program sees fills the allowance."""
+    call, asked = summaries(*["<summary>Some work was done.</summary>"] * 40)
+    one = engine(16_000, strategy="summarize", summarize=call)
+    log = started(one)
+    for number in range(1, 21):
+        for part in range(14):
+            fact = f"the ticket of stretch {number} is TICKET-{number:03}" if part == 3 else ""
+            log.say(*step(number * 100 + part, words(700) + fact))
+            assembly = assemble(one)
+            log.record(*assembly.facts)
+    assert len(asked) >= 18
+    assert max(Estimator().text(fact.summary) for fact in log.facts(Checkpointed)) <= 1600
+    text = text_of(assembly.request)
+    assert [number for number in range(1, 21) if f"TICKET-{number:03}" not in text] == []

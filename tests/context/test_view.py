@@ -3,17 +3,7 @@ from hypothesis import strategies as st
 
 from ra.context.tokens import Estimator
 from ra.context.view import View
-from ra.core.facts import (
-    Checkpointed,
-    Clip,
-    Configured,
-    Cut,
-    Edited,
-    EntryRemoved,
-    EntrySet,
-    Noticed,
-    Rotated,
-)
+from ra.core.facts import Checkpointed, Clip, Configured, Cut, Edited, EntryRemoved, EntrySet, Noticed, Rotated
 from ra.core.messages import Image, Message, Text, ToolCall, ToolResult, result, say
 from ra.core.model import Section, ToolSpec
 from tests.context.sessions import CONFIGURED, SYSTEM, Log, answers, asks, call_of, step
@@ -177,7 +167,7 @@ def test_a_gap_has_a_marker_and_a_later_gap_swallows_it():
     assert view.messages == (say("user", "Go"), *step(1, "one"), gap, *step(3, "three"))
     log.record(Checkpointed("truncate", "", hidden=((3, 5),), marker="[gap 3-6]"))
     assert view.messages == (say("user", "Go"), say("user", "[gap 3-6]", name="compacted"), *step(3, "three"))
-    assert [unit.at for unit in view.hidden] == [3, 5]
+    assert [group.at for group in view.hidden] == [3, 5]
 
 
 def test_the_first_prompt_is_never_hidden_and_carries_the_summary():
@@ -224,7 +214,7 @@ def test_a_rotation_starts_with_the_handover_and_the_kept_messages():
     handover = say("user", "What happened: step 1.", name="handover")
     assert view.messages == (handover, say("assistant", "Done."), say("user", "Thanks"), say("user", "Next"))
     assert "kept" in view.sections[-1].content
-    assert [unit.item.message.text for unit in view.prompts()] == ["Next"]
+    assert [group.item.message.text for group in view.prompts()] == ["Next"]
 
 
 def test_parts_of_what_a_hook_assigned_can_be_hidden():

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ra.context.window import Window, input_budget, reserve, resolve, target, trigger
+from ra.context.size import Window, input_budget, reserve, resolve, target, trigger
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from ra.context import projection
-from ra.context.cacheplan import parts
+from ra.context import render
+from ra.context.report import parts
 from ra.context.tokens import Estimator
 from ra.context.view import View
 from ra.core.events import Compacted, Warned
@@ -74,7 +74,7 @@ def _request(result: Result, view: View, one: Taken) -> Iterator[str]:
         yield "calls and results are torn"
     if (shown.sections, shown.messages, shown.tools) != (request.sections, request.messages, request.tools):
         yield "a replay shows another request"
-    if lost := [live.id for live in view.entries.values() if projection.entry(live) not in seen]:
+    if lost := [live.id for live in view.entries.values() if render.entry(live) not in seen]:
         yield f"entries {lost} are lost"
     if over := [section.name for section in request.sections if section.max and _least(section.content) > section.max]:
         yield f"sections {over} are over their max"
@@ -104,7 +104,7 @@ def _prompts(result: Result, view: View, seen: str) -> Iterator[str]:
     least = (view.fixed_tokens() + COUNT.message(first) + LEAST) * play.rate * JSON
     if least < play.window * (0.4 if play.shrinks else 0.9) and any(text not in seen for text in texts):
         yield "the first prompt is not there word for word"
-    if first not in [unit.item.message for unit in view.units] or texts[0][:3] not in seen:
+    if first not in [group.item.message for group in view.groups] or texts[0][:3] not in seen:
         yield "the first prompt is lost"
 
 

@@ -8,22 +8,26 @@ from contextlib import aclosing
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ra.agent.session import Session
+from msgspec.structs import replace
+
+from ra.app import App
 from ra.context.engine import Engine
 from ra.context.ranks import encoder
-from ra.context.window import Window
 from ra.core.events import Event, RunEnded, Streamed
-from ra.core.facts import EntrySet, TimelineEvent
+from ra.core.facts import TimelineEvent
 from ra.core.messages import Message, Text
 from ra.core.model import Reply, Request
 from ra.core.ports import Provider
 from ra.core.value import JsonObject, encode
 from ra.providers.retry import Retries
 from ra.providers.script import Call, Step
-from ra.testing.server import Answer, DialectName, LoopbackServer, Received
+from ra.providers.settings import ProviderName
+from ra.session.session import Session
+from ra.testing.kit import PatientProviders
+from ra.testing.server import DialectName, LoopbackServer, Received, ServerAnswer
 from ra.testing.wires import countable
-from tests.agent.scenario import World, world
 from tests.context.sessions import text_of
+from tests.session.scenario import world
 
 DIALECTS: tuple[DialectName, ...] = ("anthropic", "openai", "openai-chat", "google")
 STRATEGIES = ("truncate", "digest", "summarize", "auto")
@@ -179,7 +183,7 @@ class Strict(LoopbackServer):
         self.refused: list[str] = []
         self.summaries = 0
 
-    def answer(self, received: Received) -> Answer:
+    def answer(self, received: Received) -> ServerAnswer:
         body = received.body
         room = body.get("max_tokens") or body.get("max_completion_tokens") or body.get("max_output_tokens") or 0
         room = room or (body.get("generationConfig") or {}).get("maxOutputTokens") or 0
@@ -188,7 +192,7 @@ class Strict(LoopbackServer):
         if self.play.whole and sent <= self.window < sent + room:
             words = f"input length and `max_tokens` exceed context limit: {sent} + {room} > {self.window}, decrease it"
             self.refused.append(words)
-            return Answer(status=400, payload=encode(self.wire.refusal(400, words, {})))
+            return ServerAnswer(status=400, payload=encode(self.wire.refusal(400, words, {})))
         made = super().answer(received)
         if made.status != 200:
             self.refused.append(made.payload.decode())
@@ -232,16 +236,16 @@ class Watched:
         await self.inner.close()
 
 
-class Watching(World):
-    """`events` counts what is recorded."""
+class Watching(PatientProviders):
+    """Connects providers that are watched. `events` counts what is recorded."""
 
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
+    def __init__(self, *args: Any) -> None:
+        super().__init__(*args)
         self.taken: list[Taken] = []
         self.events: Callable[[], int] = lambda: 0
 
-    def connect(self, *, retries: Retries | None = None) -> Provider:
-        return Watched(super().connect(retries=retries), self)
+    def connect(self, provider: ProviderName, model: str, *, retries: Retries | None = None) -> Provider:
+        return Watched(super().connect(provider, model, retries=retries), self)
 
 
 class Result(NamedTuple):
@@ -261,7 +265,7 @@ def perform(play: Play, folder: Path) -> Result:
         return asyncio.run(_perform(play, _world(play, folder, server), server))
 
 
-def _world(play: Play, folder: Path, server: Strict) -> "Watching":
+def _world(play: Play, folder: Path, server: Strict) -> App:
     root = folder / "project"
     root.mkdir(parents=True)
     for number, rules in enumerate(play.nested):
@@ -297,18 +301,18 @@ def _world(play: Play, folder: Path, server: Strict) -> "Watching":
         if name not in play.tools:
             told[f"tools__{name}"] = {"enabled": False}
     custom = [str(home / "dump.py")]
-    app = world(folder, server, play.dialect, made=Watching, tools__custom=custom, **told)
-    assert isinstance(app, Watching)
-    return app
+    return world(folder, server, play.dialect, providers=Watching, tools__custom=custom, **told)
 
 
-async def _perform(play: Play, app: "Watching", server: Strict) -> Result:
+async def _perform(play: Play, app: App, server: Strict) -> Result:
     session: Session = app.open()
-    app.events = lambda: len(list(session.journal.timeline.events()))
+    watching = app.services.providers
+    assert isinstance(watching, Watching)
+    watching.events = lambda: len(list(session.events()))
     heard: list[Event] = []
     ended: list[RunEnded] = []
     for number, content in enumerate(play.entries):
-        session.journal.record(EntrySet(f"pin{number}", content))
+        session.pin(f"pin{number}", content)
     for number, prompt in enumerate(play.prompts):
         server.run, server.turn = number, 0
         if number and play.resumes:
@@ -316,14 +320,15 @@ async def _perform(play: Play, app: "Watching", server: Strict) -> Result:
             session = app.open(resume=session.id)
         if number == 1 and play.shrinks and play.known == "configured" and server.window and server.window > 4 * SMALL:
             server.window //= 2
-            session.engine.window = Window(server.window, "configured")
+            compaction = replace(session.recipe.compaction, context_window=server.window)
+            await session.use(replace(session.recipe, compaction=compaction))
         size = len(prompt) // (play.blocks if number == 0 else 1) + 1
         blocks = tuple(Text(prompt[at : at + size]) for at in range(0, len(prompt), size))
-        heard += [event async for event in session.start(Message("user", blocks))]
+        heard += [event async for event in session.prompt(Message("user", blocks))]
         last = heard[-1]
         assert isinstance(last, RunEnded)
         ended.append(last)
-    events = tuple(session.journal.timeline.events())
-    engine = session.engine
+    events = tuple(session.events())
+    engine = session.loop.engine
     await session.close()
-    return Result(play, tuple(ended), events, tuple(app.taken), tuple(server.refused), tuple(heard), engine)
+    return Result(play, tuple(ended), events, tuple(watching.taken), tuple(server.refused), tuple(heard), engine)

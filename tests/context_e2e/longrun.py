@@ -11,8 +11,8 @@ from ra.context.ranks import encoder
 from ra.core.events import Event
 from ra.core.value import JsonObject, encode
 from ra.providers.script import Call, Step
-from ra.testing.server import Answer, DialectName, LoopbackServer, Received
-from tests.agent.scenario import run, world
+from ra.testing.server import DialectName, LoopbackServer, Received, ServerAnswer
+from tests.session.scenario import run, world
 
 STEPS = int(os.environ.get("RA_STEPS", "60"))
 PROMPT = "Read every file of this project, remember the codes of the vaults, and tell me when you are done. (ticket 7)"
@@ -41,7 +41,7 @@ class Strict(LoopbackServer):
         self.summaries = 0
         self._steps = steps
 
-    def answer(self, received: Received) -> Answer:
+    def answer(self, received: Received) -> ServerAnswer:
         made = super().answer(received)
         if made.status != 200:
             self.refused.append(made.payload.decode())

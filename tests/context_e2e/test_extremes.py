@@ -8,8 +8,8 @@ from ra.context.settings import COMPACTIONS
 from ra.core.value import JsonObject, encode
 from ra.providers.script import Call, Fault, Step
 from ra.testing.server import DialectName, LoopbackServer
-from tests.agent.scenario import ended, run, world
 from tests.context_e2e.longrun import ANSWER, PROMPT, Strict, counted, plant, reading
+from tests.session.scenario import ended, run, world
 
 DIALECTS: tuple[DialectName, ...] = ("anthropic", "openai-chat")
 MOST_REFUSALS = 1  # it teaches the window

@@ -7,8 +7,8 @@ import pytest
 from ra.context.settings import COMPACTIONS
 from ra.core.events import Compacted
 from ra.testing.server import DialectName
-from tests.agent.scenario import ended
 from tests.context_e2e.longrun import ANSWER, FACTS, Long, mixed, prompt_in
+from tests.session.scenario import ended
 
 TOO_LARGE = ("prompt is too long", "maximum context length", "context window", "maximum number of tokens")
 WINDOWS = (8_000, 32_000, 200_000)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from ra.core.facts import Checkpointed, Configured, Fact, Said, Spent, TimelineEvent
 from ra.core.messages import say
 from ra.core.model import Usage
-from ra.costs.economy import AT_RISK, Economy
+from ra.costs.economy import AT_RISK, SessionEconomy
 from ra.costs.prices import Prices
 from ra.costs.promptcache import rules_for
 from ra.costs.settings import PriceSettings
@@ -15,8 +15,8 @@ OPUS = "claude-opus-4-6"
 PRICES = Prices({"free": PriceSettings(input=0, output=0), "flat": PriceSettings(input=1, output=1)}, None)
 
 
-def economy(*facts: Fact, model: str = OPUS, every_s: float = 10.0) -> Economy:
-    made = Economy(PRICES.row, rules_for)
+def economy(*facts: Fact, model: str = OPUS, every_s: float = 10.0) -> SessionEconomy:
+    made = SessionEconomy(PRICES.row, rules_for)
     for at, fact in enumerate((Configured("anthropic", model, "timeline"), *facts), 1):
         made.observe(TimelineEvent(at, at * every_s, fact))
     return made
@@ -110,7 +110,7 @@ def test_whenever_a_session_ends_it_has_cost_little_more_than_without_cuts(
     row = PRICES.row(model)
     rules = rules_for(model)
     assert row is not None
-    auto, plain, head = Economy(PRICES.row, lambda name: rules), 0.0, 3_000
+    auto, plain, head = SessionEconomy(PRICES.row, lambda name: rules), 0.0, 3_000
     auto.observe(TimelineEvent(0, 0.0, Configured("", model, "timeline")))
     paid, now, zone, behind, cached, full = 0.0, 0.0, 0, 0, 0, head
     for grown, wait in steps:

@@ -4,21 +4,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.core.model import Usage
-from ra.costs.promptcache import CacheRules, Piece, PromptCache, rules_for
+from ra.costs.promptcache import CachePiece, CacheRules, PromptCache, rules_for
 
 MARKS = CacheRules("marks", 1000, writes=True)
 STEPS = CacheRules("automatic", 1024, 128)
 
 
-def pieces(*tokens: int) -> list[Piece]:
-    return [Piece(count, index) for index, count in enumerate(tokens)]
+def pieces(*tokens: int) -> list[CachePiece]:
+    return [CachePiece(count, index) for index, count in enumerate(tokens)]
 
 
 def test_a_mark_writes_and_the_next_request_reads() -> None:
     cache = PromptCache(MARKS)
     first = pieces(2000, 500)
     assert cache.send(first, now=0, marks=[1]) == Usage(cache_write=2500)
-    assert cache.send([*first, Piece(300, 9), Piece(7, 8)], now=10, marks=[1, 2]) == Usage(7, 0, 2500, 300)
+    assert cache.send([*first, CachePiece(300, 9), CachePiece(7, 8)], now=10, marks=[1, 2]) == Usage(7, 0, 2500, 300)
 
 
 def test_without_a_mark_nothing_is_cached() -> None:
@@ -55,7 +55,7 @@ def test_a_changed_piece_is_read_up_to_the_mark_before_it() -> None:
     cache = PromptCache(MARKS)
     request = pieces(2000, 100, 100)
     cache.send(request, now=0, marks=[0, 2])
-    changed = [request[0], Piece(100, 77), request[2]]
+    changed = [request[0], CachePiece(100, 77), request[2]]
     assert cache.send(changed, now=1, marks=[0, 2]) == Usage(0, 0, 2000, 200)
 
 
@@ -64,7 +64,7 @@ def test_the_look_back_ends_after_twenty_blocks() -> None:
         cache = PromptCache(MARKS)
         request = pieces(2000)
         cache.send(request, now=0, marks=[0])
-        longer = request + [Piece(10, 100 + index) for index in range(added)]
+        longer = request + [CachePiece(10, 100 + index) for index in range(added)]
         assert cache.send(longer, now=1, marks=[len(longer) - 1]).cache_read == read
 
 
@@ -96,7 +96,9 @@ def test_rules_follow_the_published_ones() -> None:
     assert rules_for("claude-sonnet-4-6") == CacheRules("marks", 1024, writes=True)
     assert rules_for("claude-haiku-4-5") == CacheRules("marks", 4096, writes=True)
     assert rules_for("claude-3-5-haiku-20241022") == CacheRules("marks", 2048, writes=True)
-    assert rules_for("gpt-5.1") == CacheRules("automatic", 1024, 128)
+    assert rules_for("gpt-5.1") == CacheRules("automatic", 1024, 128, lifetime_s=600.0)
+    assert rules_for("deepseek-chat") == CacheRules("automatic", 64, 64, lifetime_s=3600.0)
+    assert rules_for("gemini-3.8-flash") == CacheRules("automatic", 4096)
     assert rules_for("gemini-2.5-flash") == CacheRules("automatic", 2048)
 
 
@@ -109,9 +111,9 @@ def test_looking_changes_nothing() -> None:
     assert cache.look(request, now=1, marks=[0]) == Usage(cache_read=2000)
 
 
-def naive(rules: CacheRules, sent: Sequence[tuple[Sequence[Piece], float, Sequence[int]]]) -> list[Usage]:
+def naive(rules: CacheRules, sent: Sequence[tuple[Sequence[CachePiece], float, Sequence[int]]]) -> list[Usage]:
     """The same rules, written down plainly: compare every kept prefix piece by piece."""
-    kept: list[tuple[list[Piece], float]] = []
+    kept: list[tuple[list[CachePiece], float]] = []
     bills = []
     for request, now, marks in sent:
         ends = sorted({mark for mark in marks if 0 <= mark < len(request)})[-4:]
@@ -144,7 +146,7 @@ def naive(rules: CacheRules, sent: Sequence[tuple[Sequence[Piece], float, Sequen
     st.lists(
         st.tuples(
             st.lists(
-                st.tuples(st.integers(0, 30), st.integers(0, 1)).map(lambda p: Piece(p[0], p[0] * 2 + p[1])),
+                st.tuples(st.integers(0, 30), st.integers(0, 1)).map(lambda p: CachePiece(p[0], p[0] * 2 + p[1])),
                 max_size=30,
             ),
             st.integers(0, 200),
@@ -155,9 +157,9 @@ def naive(rules: CacheRules, sent: Sequence[tuple[Sequence[Piece], float, Sequen
     ),
 )
 def test_the_simulator_equals_the_rules_written_down_plainly(
-    rules: CacheRules, steps: list[tuple[list[Piece], int, list[int], int]]
+    rules: CacheRules, steps: list[tuple[list[CachePiece], int, list[int], int]]
 ) -> None:
-    sent: list[tuple[list[Piece], float, list[int]]] = []
+    sent: list[tuple[list[CachePiece], float, list[int]]] = []
     now, last = 0.0, []
     for tail, wait, marks, keep in steps:
         now += wait

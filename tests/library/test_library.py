@@ -211,3 +211,64 @@ def test_a_system_prompt_and_a_model_of_ones_own(place: Place) -> None:
     body = place.server.bodies[0]
     assert (body["model"], body.get("tools", [])) == ("claude-haiku-4-5", [])
     assert body["system"][0]["text"] == "You are a pirate."
+
+
+# --- what a program brings ---
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tools": "weather"}, "tools is a str"),
+        ({"tools": [3]}, "tools holds a int"),
+        ({"tools": {"a": 1}}, "tools is a dict"),
+        ({"builtin_tools": ["Raed"]}, "builtin_tools names 'Raed'"),
+        ({"provider": 3}, "use a name, or an object with `stream`"),
+        ({"history": ["hi"]}, "history holds 'hi'"),
+        ({"history": [{"role": "robot", "content": "x"}]}, "history holds"),
+        ({"output_type": object}, "no answer can become"),
+        ({"output_type": {"type": 3}}, "The schema is wrong at type"),
+        ({"session": "x", "history": [{"role": "user", "content": "y"}]}, "either session or history"),
+    ],
+)
+def test_what_an_agent_cannot_take_is_refused_when_it_is_made(
+    place: Place, options: dict[str, Any], words: str
+) -> None:
+    with pytest.raises(UserError, match=words):
+        place.agent(**options)
+
+
+def test_an_unknown_argument_is_refused(place: Place) -> None:
+    with pytest.raises(TypeError, match="tolls"):
+        place.agent(tolls=[])
+
+
+def test_a_function_without_a_docstring_or_hints_is_refused(place: Place) -> None:
+    def silent(city: str) -> str:
+        return city
+
+    def unhinted(city):  # type: ignore[no-untyped-def]  # that is what is wrong with it
+        """Says it."""
+        return city
+
+    for function, words in ((silent, "needs a docstring"), (unhinted, "needs a type hint")):
+        with pytest.raises(ConfigError, match=words):
+            place.agent(tools=[function])
+
+
+def test_a_limit_holds_for_agents_that_tools_ask(tmp_path: Path) -> None:
+    def answer(body: JsonObject) -> Step:
+        nested = "nested" in str(body["messages"])
+        return Step(text="done") if nested or len(body["messages"]) > 1 else Step(calls=(Call("helper", {}),))
+
+    with LoopbackServer("anthropic", answer) as server:
+        place = Place(tmp_path, server)
+
+        def helper() -> str:
+            """Helps."""
+            return "; ".join(place.agent(save=False).ask(f"nested {n}") for n in range(5))
+
+        agent = place.agent(tools=[helper], max_iterations=3)
+        with pytest.raises(Unanswered, match="maxIterations"):
+            agent.ask("go")
+        assert len(server.requests) == 3

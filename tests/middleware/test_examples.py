@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from ra import plugins
 from ra.core.errors import Stopped
 from ra.core.messages import Image, Text, ToolCall, ToolResult, say
 from ra.core.model import Request
@@ -17,6 +16,7 @@ from ra.middleware.context import Edits
 from ra.middleware.hooks import Hooks
 from ra.middleware.settings import MiddlewareSettings
 from ra.middleware.views import LoopView, Spending
+from ra.system import plugins
 
 EXAMPLES = Path(__file__).parents[2] / "middleware"
 

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from ra import plugins
 from ra.core.errors import HookFailed, Stopped, UserError
 from ra.core.events import TextDelta
 from ra.core.facts import Checkpointed
@@ -19,6 +18,7 @@ from ra.middleware.context import Edits
 from ra.middleware.hooks import Hooks, snake
 from ra.middleware.settings import MiddlewareSettings
 from ra.middleware.views import LoopView, Spending
+from ra.system import plugins
 
 HISTORY = (say("user", "hello"), say("assistant", "hi"))
 CALL = ToolCall("c1", "Bash", {"command": "ls", "opts": {"deep": [1]}})
@@ -151,6 +151,7 @@ def before_model_call(ctx):
     "source",
     [
         "def middleware(ctx): ctx.tool_call.args['command'] = 'pwd'",
+        "def middleware(ctx): ctx.tool_call.args = {**ctx.tool_call.args, 'command': 'pwd'}",
         "def middleware(ctx): ctx.tool_call = {'args': {**ctx.tool_call.args, 'command': 'pwd'}, 'id': 'other'}",
         "import msgspec\ndef middleware(ctx):\n"
         " ctx.tool_call = msgspec.structs.replace(ctx.tool_call, args={**ctx.tool_call.args, 'command': 'pwd'})",
@@ -415,7 +416,10 @@ def test_a_program_that_fails_fails_closed(chain: Chain, command: str, said: str
 
 def test_nothing_that_a_program_started_outlives_it(chain: Chain) -> None:
     with pytest.raises(HookFailed):
-        chain.shell(context.Context(loop()), "afterLoopIteration", "(sleep 1; touch late) & sleep 20", timeout_s=0.3)
+        chain.shell(context.Context(loop()), "afterLoopIteration", "(sleep 1; touch late) & sleep 20", timeout_s=0.5)
+    escape = "setsid sh -c 'sleep 1; touch late' & sleep 20"  # a kill of the process group does not reach it
+    with pytest.raises(HookFailed):
+        chain.shell(context.Context(loop()), "afterLoopIteration", escape, timeout_s=0.5)
     time.sleep(1.2)
     assert not (chain.folder / "late").exists()
 

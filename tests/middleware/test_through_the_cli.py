@@ -149,7 +149,7 @@ def test_text_that_arrives_expands_nothing(shell: Shell, model: Callable[..., Lo
     outside.write_text("PRIVATE")
     trap = f"see @{outside} @~/id_rsa @inside.txt url:http://127.0.0.1:9/"
     (shell.project / "inside.txt").write_text("INSIDE")
-    (shell.project / "AGENTS.md").write_text(trap)
+    (shell.project / "AGENTS.md").write_text(f"see @{outside} @~/id_rsa url:http://127.0.0.1:9/")
     (shell.project / "trap.txt").write_text(trap)
     server = model(read("trap.txt"))
     done = shell.ra("explain @trap.txt", stdin=trap)
@@ -178,3 +178,47 @@ def test_a_script_of_the_users_sees_no_key_unless_it_is_named(
     assert shell.ra("--trust", "look", env={"OPENAI_API_KEY": "sk-1", "TICKETS_TOKEN": "t-2"}).returncode == 0
     assert "seen t-2" in sent(server)
     assert "sk-1" not in sent(server)
+
+
+@pytest.mark.parametrize(
+    ("edit", "fault"),
+    [
+        ("ctx.request.messages = []", "it has no message with anything in it"),
+        ("ctx.request.messages = [{'role': 'user', 'content': ' '}]", "it has no message with anything in it"),
+        ("ctx.request.messages = [m for m in ctx.request.messages if not m.calls]", "answers no call before it"),
+        ("ctx.request.messages = [m for m in ctx.request.messages if m.role != 'tool']", "has no result"),
+        ("ctx.request.max_output = 0", "max_output is 0"),
+    ],
+)
+def test_an_edited_request_that_no_provider_takes_is_refused_with_the_hook_s_name(
+    shell: Shell, model: Callable[..., LoopbackServer], edit: str, fault: str
+) -> None:
+    use(shell, beforeModelCall=["./h.py"])
+    (shell.project / "h.py").write_text(f"def middleware(ctx):\n    if ctx.loop.iteration == 2: {edit}\n")
+    server = model(bash("true"))
+    done = shell.ra("--trust", "go")
+    assert (done.returncode, len(server.requests)) == (1, 1)
+    assert "h.py: beforeModelCall left a request that no provider takes: " in done.stderr.decode()
+    assert fault in done.stderr.decode()
+
+
+def test_a_hook_may_compose_the_prompt_with_slots(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
+    use(shell, onContextBuild=["./h.py"])
+    (shell.project / "h.py").write_text(
+        "def on_context_build(ctx):\n"
+        "    assert ctx.budget.remaining_input_tokens > 1000\n"
+        "    ctx.slots.add('system', 'Be brief.', role='system', priority=100)\n"
+        "    ctx.slots.add('memory', 'It rains.', role='tool')\n"
+        "    ctx.slots.add('history', ctx.history.recent(10), max_ratio=0.5)\n"
+        "    ctx.slots.add('example', {'role': 'assistant', 'content': 'Yes.'})\n"
+        "    ctx.slots.add('input', ctx.input)\n"
+        "    return ctx.slots.render()\n"
+    )
+    server = model(Step(text="hi"))
+    done = shell.ra("--trust", "--no-tools", "go")
+    assert done.returncode == 0, done.stderr.decode()
+    body = server.bodies[-1]
+    assert body["system"][0]["text"] == "Be brief."
+    texts = [part["text"] for message in body["messages"] for part in message["content"]]
+    assert texts == ["[Output of the tool memory]\nIt rains.", "Yes.", "go"]
+    assert '"role":"tool"' in shell.ra("context", "--json").stdout.decode().replace(" ", "")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from ra import plugins
 from ra.core.errors import HookFailed, UserError
+from ra.system import plugins
 
 
 def write(path: Path, text: str) -> Path:
@@ -189,7 +189,7 @@ def test_a_thread_left_behind_does_not_keep_the_program_from_ending(tmp_path: Pa
     code = f"""
 import asyncio
 from pathlib import Path
-from ra import plugins
+from ra.system import plugins
 from ra.core.errors import HookFailed
 file = Path({str(tmp_path / "p.py")!r})
 try:

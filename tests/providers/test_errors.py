@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ra.core.errors import AuthFailed, Overflowed, ProviderError, QuotaExceeded, Unavailable
 from ra.core.value import encode
-from ra.providers.errors import failure, retry_after
+from ra.providers.errors import UnexplainedRefusal, failure, retry_after
 from ra.providers.overflow import PATTERNS, Overflow, overflow
 
 NUMBERS = {
@@ -36,6 +36,8 @@ NUMBERS = {
     "140002": (131072, 140002),
     "98304": (98304, None),
     "9012": (4096, 9012),
+    "received 5400": (4096, 5400),
+    "count is 1200134": (1048576, 1200134),
 }
 
 
@@ -70,6 +72,14 @@ def test_each_overflow_example_is_read_with_its_numbers(pattern: str, example: s
         ("Request too large for gpt-4 in organization o on tokens per min (TPM): Limit 10000, Requested 12000.", None),
         ("Rate limit reached for requests. The maximum context length is 8192.", None),
         ("max_tokens: 100000 > 64000, which is the maximum allowed number of output tokens", None),
+        # Phrases that no pattern knows: judged by their words.
+        ("Your chat history is larger than what fits: the limit is 16,000 tokens.", Overflow(16000, None)),
+        ("Sorry, too many input tokens (max 20000).", Overflow(20000, None)),
+        ("The conversation exceeds what this deployment accepts.", Overflow(None, None)),
+        ("Requests exceeding the context are rejected by policy 42", Overflow(None, None)),
+        ("too many tokens: max tokens must be less than or equal to 4096, the maximum output length", None),
+        ("Invalid 'input[3].id': string too long. Expected a string with maximum length 64.", None),
+        ("messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes", None),
         ("Hello", None),
         ("", None),
     ],
@@ -149,7 +159,7 @@ def test_an_answer_becomes_the_right_error(
     ("event", "kind", "status"),
     [
         ({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}, Unavailable, 529),
-        ({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, ProviderError, 400),
+        ({"type": "error", "error": {"type": "invalid_request_error", "message": "no"}}, UnexplainedRefusal, 400),
         ({"type": "error", "code": "rate_limit_exceeded", "message": "slow", "param": None}, Unavailable, 429),
         (
             {"type": "response.failed", "response": {"error": {"code": "server_error", "message": "x"}}},
@@ -158,7 +168,7 @@ def test_an_answer_becomes_the_right_error(
         ),
         (
             {"type": "response.failed", "response": {"error": {"code": "invalid_prompt", "message": "x"}}},
-            ProviderError,
+            UnexplainedRefusal,
             400,
         ),
         ({"error": {"code": 502, "message": "Provider disconnected"}}, Unavailable, 502),

@@ -212,3 +212,29 @@ def test_a_key_stands_in_the_header_that_the_provider_reads_and_none_without_a_k
         "openai-chat": "/v1/chat/completions",
         "google": "/v1beta/models/m:streamGenerateContent?alt=sse",
     }
+
+
+@pytest.mark.parametrize(
+    ("dialect", "model", "thinking", "told"),
+    [
+        ("openai", "gpt-5.2", "effort", {"reasoning": {"effort": "none"}}),
+        ("openai", "gpt-5-mini-2025-08-07", "effort", {"reasoning": {"effort": "minimal"}}),
+        ("openai", "gpt-6-sol", "effort", {"reasoning": {"effort": "none"}}),
+        ("openai", "o3", "effort", {}),
+        ("openai", "gpt-5-pro", "effort", {}),
+        ("openai", "gpt-4.1", "none", {}),
+        ("openai-chat", "gpt-5.1", "effort", {"reasoning_effort": "none"}),
+        ("openai-chat", "qwen3-32b", "none", {}),
+        ("google", "gemini-2.5-flash", "budget", {"thinkingConfig": {"thinkingBudget": 0}}),
+        ("google", "gemini-3-flash", "effort", {"thinkingConfig": {"thinkingLevel": "MINIMAL"}}),
+        ("google", "gemini-2.5-pro", "budget", {}),
+    ],
+)
+def test_off_asks_for_no_thinking_in_the_providers_own_way(
+    dialect: str, model: str, thinking: Any, told: JsonObject
+) -> None:
+    asked = Request(model, (), (say("user", "Hi"),))
+    body = dialect_of(dialect).body(asked, ModelInfo(model, thinking=thinking))
+    body |= body.get("generationConfig", {})
+    keys = ("reasoning", "reasoning_effort", "thinkingConfig")
+    assert {key: body[key] for key in keys if key in body} == told

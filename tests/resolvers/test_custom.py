@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ra import plugins
 from ra.core.errors import UserError
 from ra.core.messages import Image, Text
 from ra.resolvers.custom import Custom
 from ra.resolvers.expand import Expansion, Reference, attach, builtin, expand
-from ra.resolvers.pages import Page
+from ra.resolvers.pages import FetchedPage
+from ra.system import plugins
 from tests.resolvers.prompts import PNG
 
 EXAMPLES = Path(__file__).parents[2] / "resolvers"
@@ -122,7 +122,7 @@ def test_the_example_for_github_issues_asks_a_server(
     async def go() -> Expansion:
         async with Server(answer).running() as server:
 
-            async def guarded(url: str) -> Page:
+            async def guarded(url: str) -> FetchedPage:
                 return await server.fetch("/" + url.split("/", 3)[3])
 
             monkeypatch.setenv("GITHUB_API_URL", f"http://api.example:{server.port}")
@@ -201,9 +201,9 @@ def test_what_cannot_be_attached_is_the_users_mistake(tmp_path: Path) -> None:
             attach(name, cwd=tmp_path)
         said[name[:9]] = str(refused.value)
     assert said["note.txt"] == "--file note.txt: there is no such file. Did you mean notes.txt?"
-    assert said["."] == "--file .: it is a directory, not a plain file. Use @ and the directory's name in the prompt."
-    assert said["fifo"] == "--file fifo: it is a FIFO, not a plain file. Pipe it in instead: command | ra …"
-    assert said["/dev/zero"] == "--file /dev/zero: it is a device, not a plain file."
+    assert said["."] == "--file .: it is a folder, not a file. Use @ and the folder's name in the prompt."
+    assert said["fifo"] == "--file fifo: it is a named pipe, not a file. Pipe it in instead: command | ra …"
+    assert said["/dev/zero"] == "--file /dev/zero: it is a device, not a file."
     assert said["a\0b"] == "--file a\\x00b: there is no such file."
 
 

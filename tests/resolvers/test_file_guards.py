@@ -90,7 +90,7 @@ def test_fifos_devices_sockets_and_binaries_are_refused_with_a_reason_and_no_del
     (root / "program.bin").write_bytes(b"\x7fELF\0\0")
     (root / "noise.bin").write_bytes(bytes(range(1, 32)) * 10)
     began = time.monotonic()
-    assert refused("@fifo", root) == "@fifo: fifo is a FIFO, not a plain file; not attached."
+    assert refused("@fifo", root) == "@fifo: fifo is a named pipe, not a file; not attached."
     assert refused("@program.bin", root) == "@program.bin: program.bin is binary; not attached."
     assert "is binary" in refused("@noise.bin", root)
     assert "outside the project" in refused("@/dev/zero", root)
@@ -99,7 +99,7 @@ def test_fifos_devices_sockets_and_binaries_are_refused_with_a_reason_and_no_del
         return True
 
     assert run("@/dev/zero", root, ask=agree).warnings == (
-        "@/dev/zero: /dev/zero is a device, not a plain file; not attached.",
+        "@/dev/zero: /dev/zero is a device, not a file; not attached.",
     )
     assert run("@fifo @program.bin", root, ask=agree).blocks == ()
     assert time.monotonic() - began < 1

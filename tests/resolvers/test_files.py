@@ -57,6 +57,17 @@ def test_a_file_is_attached_under_its_name_and_the_text_stays_as_typed(root: Pat
         ("@**/d.ts", ["src/utils/deep/d.ts"]),
         ("@src/u*/**/d*", ["src/utils/deep/d.ts"]),
         ("@.hidden/*", [".hidden/secret.ts"]),
+        ("@src/utils/[ab].ts", ["src/utils/a.ts", "src/utils/b.ts"]),
+        ("see @src/utils/[a-c].[jt]s.", ["src/utils/a.ts", "src/utils/b.ts", "src/utils/c.js"]),
+        ("@src/utils/[!a].ts", ["src/utils/b.ts"]),
+        ("@src/utils/[^ab].??", ["src/utils/c.js"]),
+        ("@src/utils/?.ts", ["src/utils/a.ts", "src/utils/b.ts"]),
+        ("@src/util?/a.ts", ["src/utils/a.ts"]),
+        ("@app/[id]/*.tsx", ["app/[id]/page.tsx"]),
+        ("@app/\\[id\\]/page.tsx", ["app/[id]/page.tsx"]),
+        ("@app/\\[id]/p*", ["app/[id]/page.tsx"]),
+        ("@with\\ spaces.txt", ["with spaces.txt"]),
+        ("@notes(?).md", ["notes(1).md"]),
         ("@README.md:1", ["README.md"]),
         ("@src/lines.py:10-12,", ["src/lines.py"]),
     ],
@@ -118,7 +129,6 @@ def test_a_missing_file_is_a_warning_with_near_names(text: str, warning: str, ro
     ("ref", "lines", "first", "last"),
     [
         ("10-12", "10-12", 10, 12),
-        ("12-10", "10-12", 10, 12),
         ("7", "7", 7, 7),
         ("99-", "99-", 99, 100),
     ],
@@ -206,7 +216,7 @@ def test_a_hidden_name_is_matched_by_a_dot_and_a_link_to_a_folder_is_no_file(roo
 
 def test_an_image_over_the_limit_is_refused(root: Path) -> None:
     (root / "big.png").write_bytes(PNG + b"\0" * 5_000_000)
-    assert "is too large: 5000028 bytes, the limit for image/png is 5000000" in refused("@big.png", root)
+    assert "is too large (5,000,028 bytes) and cannot be scaled" in refused("@big.png", root)
 
 
 def test_invalid_utf8_is_replaced_and_other_encodings_are_read_or_refused(root: Path) -> None:
@@ -284,3 +294,38 @@ def test_a_prompt_full_of_references_is_bounded(root: Path) -> None:
     expansion = run(" ".join(f"@missing{n}.py" for n in range(5000)) + " @a" * 50_000, root)
     assert time.monotonic() - began < 5
     assert expansion.warnings[-1] == "Only the first 0 references of this prompt were resolved."
+
+
+def test_lines_that_run_backwards_are_a_mistake(root: Path) -> None:
+    said = "@src/lines.py:12-10: the lines run backwards; write src/lines.py:10-12; not attached."
+    assert refused("@src/lines.py:12-10", root) == said
+
+
+@pytest.mark.parametrize("ref", ["src/utils/[xy].ts", "src/utils/?.md", "src/utils/nothing.ts", "src/utils/[ab"])
+def test_what_matches_nothing_never_becomes_its_folder(ref: str, root: Path) -> None:
+    expansion = run(f"@{ref}", root)
+    assert expansion.blocks == ()
+    assert expansion.failed == expansion.warnings
+    assert len(expansion.failed) == 1
+
+
+@pytest.mark.parametrize("text", ["who is @?", "@alice[1] said", "@foo[bar]", "what? @??"])
+def test_brackets_and_question_marks_of_prose_are_no_reference(text: str, root: Path) -> None:
+    assert run(text, root).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "paths"),
+    [
+        ("@README.md @./README.md @READ*.md @README.md:1", ["README.md"]),
+        (
+            "@src/utils/a.ts @src/utils/*.ts @src/utils",
+            ["src/utils/a.ts", "src/utils/b.ts", "src/utils/c.js", "src/utils/deep/d.ts"],
+        ),
+    ],
+)
+def test_a_file_that_is_named_twice_is_sent_once(text: str, paths: list[str], root: Path) -> None:
+    expansion = run(text, root)
+    sent = [block.text for block in expansion.blocks if isinstance(block, Text)]
+    assert [text.partition('path="')[2].partition('"')[0] for text in sent] == paths
+    assert expansion.warnings == ()

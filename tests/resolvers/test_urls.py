@@ -21,7 +21,7 @@ from ra.core.messages import Document, Image, Text
 from ra.resolvers.addresses import literal, public
 from ra.resolvers.expand import Expansion, builtin, expand
 from ra.resolvers.fetch import fetch
-from ra.resolvers.pages import FetchFailed, Page, html_to_markdown, page_text
+from ra.resolvers.pages import FetchedPage, FetchFailed, html_to_markdown, page_text
 from tests.resolvers.prompts import PDF, PNG
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
@@ -68,15 +68,15 @@ class Server:
         """The real policy, and this one server."""
         return public(address) or (str(address), port) == ("127.0.0.1", self.port)
 
-    async def fetch(self, path: str = "/", host: str = "docs.example", **options: Any) -> Page:
+    async def fetch(self, path: str = "/", host: str = "docs.example", **options: Any) -> FetchedPage:
         async def resolve(name: str, port: int) -> list[str]:
             return ["127.0.0.1"]
 
         return await fetch(f"http://{host}:{self.port}{path}", **{"resolve": resolve, "allow": self.allow, **options})
 
 
-def get(answer: bytes | Answer, path: str = "/", **options: Any) -> Page:
-    async def go() -> Page:
+def get(answer: bytes | Answer, path: str = "/", **options: Any) -> FetchedPage:
+    async def go() -> FetchedPage:
         async with Server(answer).running() as server:
             return await server.fetch(path, **options)
 
@@ -95,7 +95,7 @@ def ask(text: str, answer: bytes | Answer, tmp_path: Path) -> tuple[Expansion, S
     async def go() -> tuple[Expansion, Server]:
         async with Server(answer).running() as server:
 
-            async def guarded(url: str) -> Page:
+            async def guarded(url: str) -> FetchedPage:
                 async def resolve(name: str, port: int) -> list[str]:
                     return ["127.0.0.1"]
 
@@ -482,3 +482,10 @@ def test_what_is_no_url_reference(text: str, tmp_path: Path) -> None:
 def test_by_default_nothing_private_is_fetched(text: str, tmp_path: Path) -> None:
     expansion = asyncio.run(expand(text, root=tmp_path, cwd=tmp_path, resolvers=builtin()))
     assert (expansion.blocks, len(expansion.warnings)) == ((), 1)
+
+
+@pytest.mark.parametrize("tag", ["ul><li", "ol><li", "blockquote><p", "ul"])
+@pytest.mark.parametrize("depth", [15, 100])
+def test_nested_lists_do_not_grow(tag: str, depth: int) -> None:
+    page = f"<{tag}>a\n" * depth + "word " * 40_000
+    assert len(html_to_markdown(page)) < 3 * len(page)

@@ -130,7 +130,8 @@ def events(stream: str) -> list[dict[str, Any]]:
     """The data of server-sent events; each is named after its type."""
     found = []
     for part in stream.strip().split("\n\n"):
-        name, _, data = part.partition("\n")
+        numbered, _, rest = part.partition("\n")
+        name, _, data = (rest if numbered.startswith("id: ") else part).partition("\n")
         told = json.loads(data.removeprefix("data: "))
         assert name == f"event: {told['type']}"
         found.append(told)
@@ -189,7 +190,8 @@ def model(shell: Shell) -> Iterator[Model]:
 def greeter(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Daemon]:
     """A daemon for tests that leave no trace, shared by a file."""
     made = Shell(tmp_path_factory.mktemp("greeter"))
-    (made.project / "ra.yaml").write_text(AGENTS)
+    (made.home / ".config/ra").mkdir(parents=True)
+    (made.home / ".config/ra/ra.yaml").write_text(AGENTS)
     with LoopbackServer("anthropic", lambda body: Step(text="Hello, world.")) as server:
         made.serve(server)
         daemon = Daemon(made)

@@ -6,12 +6,12 @@ from collections import defaultdict
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.server.desk import Answer, Desk, Job
-from ra.server.task import Context, Refusal, Task
+from ra.server.queue import Job, TaskAnswer, TaskQueue
+from ra.server.task import Refusal, Task, TaskContext
 
 
 def _task(chat: int, number: int) -> Task:
-    return Task("", str(number), Context("test", str(chat)))
+    return Task("", str(number), TaskContext("test", str(chat)))
 
 
 def _never(job: Job, bug: BaseException) -> None:
@@ -26,7 +26,7 @@ def test_chats_keep_their_order_and_nothing_is_above_its_limit(
     began: dict[str, list[int]] = defaultdict(list)
     active: set[str] = set()
 
-    async def work(job: Job) -> Answer:
+    async def work(job: Job) -> TaskAnswer:
         chat = job.task.context.chat_id
         assert chat not in active
         active.add(chat)
@@ -35,10 +35,10 @@ def test_chats_keep_their_order_and_nothing_is_above_its_limit(
         for _ in range(int(job.task.message) % 3):
             await asyncio.sleep(0)
         active.discard(chat)
-        return Answer(200, {})
+        return TaskAnswer(200, {})
 
     async def main() -> None:
-        desk = Desk(work, crashed=_never, workers=workers, room=room)
+        desk = TaskQueue(work, crashed=_never, workers=workers, room=room)
         taken: dict[str, list[int]] = defaultdict(list)
         refused: list[tuple[int, int, bool]] = []
         jobs = []
@@ -62,13 +62,13 @@ def test_chats_keep_their_order_and_nothing_is_above_its_limit(
 def test_a_bug_in_one_task_is_told_and_the_others_go_on() -> None:
     bugs: list[str] = []
 
-    async def work(job: Job) -> Answer:
+    async def work(job: Job) -> TaskAnswer:
         if job.task.message == "1":
             raise ZeroDivisionError("oh")
-        return Answer(200, {})
+        return TaskAnswer(200, {})
 
     async def main() -> list[int]:
-        desk = Desk(work, crashed=lambda job, bug: bugs.append(f"{job.task.message}: {bug}"))
+        desk = TaskQueue(work, crashed=lambda job, bug: bugs.append(f"{job.task.message}: {bug}"))
         jobs = [desk.submit(_task(0, number)) for number in range(3)]
         return [(await job.done).status for job in jobs]
 

@@ -1,10 +1,12 @@
 """Who is let in, and whose connection is it? The decisions by themselves."""
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
 import time
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +15,10 @@ import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.server.door import Door, admit, is_local
-from ra.server.peer import Connection, user_of
+from ra.server.access import Door, admit
+from ra.server.peer_user import MAX_SILENT_OF_OTHERS, PeerConnection, user_of
 from ra.server.task import MAX_DEPTH, Refusal, Task, read
+from ra.system.loopback import is_local
 
 OPEN_TO_ALL = Door("the-token-of-the-house", uid=1000, local=False)
 LOCAL = Door("the-token-of-the-house", uid=1000)
@@ -135,33 +138,102 @@ def test_a_context_is_as_deep_as_it_may_be(depth: int) -> None:
             read(raw)
 
 
-class Hasty(Connection):
+@contextlib.asynccontextmanager
+async def serving(kind: type[PeerConnection]) -> AsyncIterator[tuple[str, int]]:
+    """A server with our connections that always says ok; its address."""
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+        await send({"type": "http.response.body", "body": b"ok"})
+
+    server = uvicorn.Server(uvicorn.Config(app, http=kind, lifespan="off", log_config=None, port=0))
+    task = asyncio.create_task(server.serve())
+    while not server.started:
+        await asyncio.sleep(0.01)
+    yield server.servers[0].sockets[0].getsockname()
+    server.should_exit = True
+    await task
+
+
+class Hasty(PeerConnection):
     headers_s = 0.4
 
 
 @pytest.mark.parametrize("pause_s", [0.0, 0.6])
 def test_half_a_request_does_not_hold_a_connection_for_ever(pause_s: float) -> None:
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
-        await send({"type": "http.response.body", "body": b"ok"})
-
     async def go() -> tuple[bytes, float]:
-        server = uvicorn.Server(uvicorn.Config(app, http=Hasty, lifespan="off", log_config=None, port=0))
-        serving = asyncio.create_task(server.serve())
-        while not server.started:
-            await asyncio.sleep(0.01)
-        reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname())
-        for _ in range(3):  # whole requests keep it
-            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
-            await asyncio.sleep(pause_s)
-        writer.write(b"GET / HT")
-        began = time.monotonic()
-        rest = await asyncio.wait_for(reader.read(), 5)
-        server.should_exit = True
-        await serving
+        async with serving(Hasty) as address:
+            reader, writer = await asyncio.open_connection(*address)
+            for _ in range(3):  # whole requests keep it
+                writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert (await reader.readuntil(b"ok")).startswith(b"HTTP/1.1 200")
+                await asyncio.sleep(pause_s)
+            writer.write(b"GET / HT")
+            began = time.monotonic()
+            rest = await asyncio.wait_for(reader.read(), 5)
         return rest, time.monotonic() - began
 
     rest, took_s = asyncio.run(go())
     assert rest == b""
     assert took_s < 2
+
+
+async def answers(*requests: bytes) -> list[bytes]:
+    """The status lines that raw requests get, each on a connection of its own."""
+    lines = []
+    async with serving(PeerConnection) as address:
+        for request in requests:
+            reader, writer = await asyncio.open_connection(*address)
+            writer.write(request)
+            lines.append((await asyncio.wait_for(reader.readline(), 5)).strip())
+            writer.close()
+    return lines
+
+
+LOOSE = {
+    "two lengths": b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "bare LF": b"GET / HTTP/1.1\nHost: x\n\n",
+    "one bare LF": b"GET / HTTP/1.1\r\nHost: x\nA: b\r\n\r\n",
+    "a bare CR": b"GET / HTTP/1.1\r\nHost: x\r\nA: b\rc\r\n\r\n",
+    "a line that goes on": b"GET / HTTP/1.1\r\nHost: x\r\nA: b\r\n c\r\n\r\n",
+    "many headers": b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 10_000 + b"\r\n",
+    "more headers than a hundred": b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 101 + b"\r\n",
+    "large headers": b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"b" * 40_000 + b"\r\n\r\n",
+}
+
+
+def test_a_request_is_framed_in_the_one_way_that_all_read_alike() -> None:
+    usual = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n" + b"a: b\r\n" * 90 + b"\r\nabc"
+    lines = asyncio.run(answers(usual, *LOOSE.values()))
+    assert dict(zip(["usual", *LOOSE], lines, strict=True)) == {
+        "usual": b"HTTP/1.1 200 OK",
+        **dict.fromkeys(LOOSE, b"HTTP/1.1 400 Bad Request"),
+    }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user")
+def test_half_open_requests_of_another_user_starve_nobody() -> None:
+    async def go() -> tuple[int, bytes]:
+        async with serving(PeerConnection) as (host, port):
+            code = (
+                "import socket,sys,time\n"
+                f"s=[socket.create_connection(('{host}',{port})) for _ in range(900)]\n"
+                "[x.send(b'GET / HT') for x in s]\ntime.sleep(.5)\nn=0\n"
+                "for x in s:\n x.settimeout(.01)\n try: n+=x.recv(12)==b'HTTP/1.1 429'\n except OSError: pass\n"
+                "print(n,flush=True)\nsys.stdin.read()"
+            )
+            other = await asyncio.create_subprocess_exec(
+                "/usr/bin/python3", "-c", code, stdin=-1, stdout=-1, user=65534, group=65534, extra_groups=[]
+            )
+            assert other.stdout
+            refused = int(await other.stdout.readline())
+            reader, writer = await asyncio.open_connection(host, port)
+            writer.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            line = await asyncio.wait_for(reader.readline(), 5)
+            other.kill()
+            await other.wait()
+        return refused, line.strip()
+
+    refused, line = asyncio.run(go())
+    assert refused >= 900 - MAX_SILENT_OF_OTHERS - 1
+    assert line == b"HTTP/1.1 200 OK"

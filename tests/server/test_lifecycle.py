@@ -12,7 +12,7 @@ from typing import Any
 
 from ra.core.facts import Interrupted
 from ra.providers.script import Step
-from ra.timeline.store import Store
+from ra.timeline.sqlite import SqliteStore
 from tests.cli.conftest import RA, Shell
 from tests.server.conftest import Daemon, Model, asked, events, until
 
@@ -162,7 +162,7 @@ def test_what_waited_when_the_server_stopped_is_refused_or_kept(model: Model, st
     for thread in threads:
         thread.join(10)
     assert [status for status, _ in answers] == [503]
-    store = Store(Path(shell.env["RA_HOME"]) / "ra.db")
+    store = SqliteStore(Path(shell.env["RA_HOME"]) / "ra.db")
     session = store.find("devops-agent", "test", "w1")
     assert session
     said = [fact.message.text for e in _events(shell, session) if (fact := e.fact).__class__.__name__ == "Said"]
@@ -239,4 +239,4 @@ def _quietly(daemon: Daemon, message: str, key: str) -> None:
 
 
 def _events(shell: Shell, session: str) -> list[Any]:
-    return list(Store(Path(shell.env["RA_HOME"]) / "ra.db").open(session, write=False).events())
+    return list(SqliteStore(Path(shell.env["RA_HOME"]) / "ra.db").open(session, write=False).events())

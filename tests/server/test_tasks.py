@@ -10,6 +10,7 @@ from jsonschema import Draft202012Validator
 from ra.core.model import Usage
 from ra.providers.script import Call, Step
 from ra.server.openapi import document
+from ra.server.routes import ROUTES
 from tests.cli.conftest import Shell
 from tests.server.conftest import Daemon, Model, asked, events, until
 
@@ -29,7 +30,7 @@ def test_a_task_is_answered_with_its_usage_and_its_price(model: Model, start: An
         {
             "content": "Hello.",
             "usage": {"inputTokens": 10, "outputTokens": 20, "cacheReadTokens": 300, "cacheCreateTokens": 4000},
-            "cost": pytest.approx((10 * 3 + 20 * 15 + 300 * 0.3 + 4000 * 3.75) / 1e6),
+            "cost": pytest.approx((10 * 2 + 20 * 10 + 300 * 0.1 + 4000 * 2.5) / 1e6),
             "strategy": "layered",
         },
     )
@@ -52,7 +53,7 @@ def test_the_seeds_curl_works_as_printed(model: Model, start: Any) -> None:
     command = printed.replace("curl", "curl -s").replace("18800", str(daemon.port))
     done = subprocess.run(["sh", "-c", command], capture_output=True, timeout=60)
     answer = json.loads(done.stdout)
-    assert fits("Answer", answer)
+    assert fits("AnswerBody", answer)
     assert (answer["content"], answer["strategy"]) == ("It is.", "planner")
 
 
@@ -115,7 +116,7 @@ def test_a_chat_streams_thinking_text_tools_usage_and_done(model: Model, start: 
     assert [e["type"] for e in heard if e["type"] not in {"text", "thinking", "tool"}] == ["usage", "usage", "done"]
     done = heard[-1] | {}
     assert done.pop("type") == "done"
-    assert fits("Answer", done)
+    assert fits("AnswerBody", done)
     assert done["content"] == "It is 42."
 
 
@@ -155,7 +156,7 @@ def test_a_failed_run_is_an_answer_with_an_error(model: Model, start: Any) -> No
 def test_a_wrong_body_is_refused_with_its_field(greeter: Daemon, body: dict[str, Any], status: int, field: str) -> None:
     got, told, _ = greeter.ask("POST", "/task", body)
     assert (got, told["field"]) == (status, field)
-    assert fits("Refusal", told)
+    assert fits("RefusalBody", told)
 
 
 def test_near_names_are_suggested(greeter: Daemon) -> None:
@@ -178,7 +179,7 @@ def test_sessions_are_listed_and_shown(model: Model, start: Any) -> None:
     session = daemon.task("first question")[1]["sessionId"]
     listed = daemon.get("/sessions")["sessions"]
     shown = daemon.get(f"/sessions/{session}")
-    assert all(fits("Session", one) for one in listed)
+    assert all(fits("SessionBody", one) for one in listed)
     assert fits("SessionWithMessages", shown)
     assert [one["id"] for one in listed] == [session]
     assert (shown["agent"], shown["channel"], shown["chatId"]) == ("devops-agent", "test", "c1")
@@ -194,6 +195,17 @@ def test_what_there_is_not_is_not_found(greeter: Daemon, path: str) -> None:
 def test_health_and_the_document_need_no_body(greeter: Daemon) -> None:
     assert greeter.get("/healthz") == {"status": "ok", "running": 0, "waiting": 0}
     assert greeter.get("/openapi.json") == document()
+
+
+def test_the_openapi_document_has_every_field_that_a_task_may_have() -> None:
+    task = document()["components"]["schemas"]["TaskBody"]
+    assert set(task["properties"]) == {"agent", "message", "contextStrategy", "context", "stream", "tools"}
+    assert task["required"] == ["message"]
+
+
+def test_the_openapi_document_has_every_route() -> None:
+    described = {(method.upper(), path) for path, methods in document()["paths"].items() for method in methods}
+    assert described == {(method, path) for method, path, _ in ROUTES} - {("GET", "/openapi.json")}
 
 
 def test_the_openapi_document_holds_together() -> None:

@@ -13,7 +13,7 @@ import pytest
 from ra.core.errors import SessionInUse
 from ra.core.facts import Said
 from ra.core.messages import say
-from ra.timeline.store import Store
+from ra.timeline.sqlite import SqliteStore
 
 CHILD = """
 import sys
@@ -21,9 +21,9 @@ from pathlib import Path
 from ra.core.facts import Said, Spent
 from ra.core.messages import say
 from ra.core.model import Usage
-from ra.timeline.store import Store
+from ra.timeline.sqlite import SqliteStore
 
-store = Store(Path(sys.argv[1]))
+store = SqliteStore(Path(sys.argv[1]))
 timeline = store.open(sys.argv[2], write=True) if len(sys.argv) > 2 else store.create("/p")
 print(timeline.session, flush=True)
 number = sum(1 for _ in timeline.events()) + 1
@@ -55,7 +55,7 @@ def test_a_kill_at_a_random_moment_loses_nothing_that_was_acknowledged(tmp_path:
         if chance.random() < 0.2:
             session, last = "", 0
         session, acknowledged = killed_after(path, session, chance.random() * 0.1)
-        store = Store(path)
+        store = SqliteStore(path)
         if session not in {info.id for info in store.sessions()}:
             assert not acknowledged  # killed before its first append
             session = ""
@@ -81,7 +81,7 @@ def test_only_one_of_many_processes_writes_a_session(tmp_path: Path) -> None:
         assert child.stdout is not None
         session = child.stdout.readline().strip()
         child.stdout.readline()
-        store = Store(path)
+        store = SqliteStore(path)
         with pytest.raises(SessionInUse, match=str(child.pid)):
             store.open(session, write=True)
         assert list(store.open(session, write=False).events())  # readers are not held up
@@ -96,11 +96,11 @@ import sys
 from pathlib import Path
 from ra.core.facts import Said
 from ra.core.messages import say
-from ra.timeline.store import Store
+from ra.timeline.sqlite import SqliteStore
 
 sys.stdin.read()
 for number in range(20):
-    timeline = Store(Path(sys.argv[1])).create("/p")
+    timeline = SqliteStore(Path(sys.argv[1])).create("/p")
     timeline.append(Said(say("user", f"hello {number}")))
 """
 
@@ -117,4 +117,4 @@ def test_many_processes_may_make_the_store_at_the_same_moment(tmp_path: Path) ->
         child.stdin.close()
         child.stdin = None
     assert [(child.communicate()[1], child.returncode) for child in children] == [(b"", 0)] * 4
-    assert len(Store(path).sessions()) == 80
+    assert len(SqliteStore(path).sessions()) == 80

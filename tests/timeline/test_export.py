@@ -24,7 +24,7 @@ from ra.core.facts import (
 from ra.core.messages import Image, Message, Text, Thinking, ToolCall, ToolResult, result, say
 from ra.core.model import Section, Usage
 from ra.timeline.export import export_lines, export_markdown
-from ra.timeline.readers import Transcript, read
+from ra.timeline.importers import Transcript, read
 from tests.strategies import text, timelines
 
 

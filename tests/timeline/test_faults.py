@@ -15,8 +15,9 @@ from ra.core.errors import StoreError
 from ra.core.facts import Said
 from ra.core.messages import say
 from ra.timeline.in_memory import MemoryTimeline
-from ra.timeline.schema import translated
-from ra.timeline.store import Store
+from ra.timeline.sqlite import SqliteStore
+from ra.timeline.sqlite_file import translated
+from ra.timeline.store import Endpoint
 
 NOBODY = 65534
 
@@ -59,7 +60,7 @@ def largest_file(size: int) -> Iterator[None]:
 
 
 def filled(path: Path) -> str:
-    store = Store(path)
+    store = SqliteStore(path)
     timeline = store.create("/p")
     timeline.append(prompt("hello world"))
     timeline.keep("kept")
@@ -74,7 +75,7 @@ def test_a_read_only_store_can_be_read_and_not_written(directory: Path) -> None:
     for path in [*data.rglob("*"), data]:
         path.chmod(0o555 if path.is_dir() else 0o444)
     with unprivileged():
-        store = Store(data / "timeline.db")
+        store = SqliteStore(data / "timeline.db")
         assert [info.id for info in store.sessions()] == [session]
         assert [hit.at for hit in store.search("hello")] == [1]
         assert [event.fact for event in store.open(session, write=False).events()] == [prompt("hello world")]
@@ -83,37 +84,37 @@ def test_a_read_only_store_can_be_read_and_not_written(directory: Path) -> None:
         with pytest.raises(StoreError, match="RA_HOME"):
             store.create("/p")
         with pytest.raises(StoreError, match="read-only"):
-            store.learn("m", window=1)
+            store.learn_factor(Endpoint("", "", "m"), 1.5)
         assert [info.id for info in store.sessions()] == [session]
 
 
 def test_a_store_that_a_killed_writer_left_can_be_read_where_nothing_can_be_written(directory: Path) -> None:
     data = directory / "data"
-    store = Store(data / "timeline.db")
+    store = SqliteStore(data / "timeline.db")
     timeline = store.create("/p")
     timeline.append(prompt("hello world"))  # not closed: the log lies beside the file
     for path in [*data.rglob("*"), data]:
         path.chmod(0o555 if path.is_dir() else 0o444)
     with unprivileged():
-        assert [info.events for info in Store(data / "timeline.db").sessions()] == [1]
+        assert [info.events for info in SqliteStore(data / "timeline.db").sessions()] == [1]
 
 
 def test_a_place_where_nothing_can_be_made_is_told(directory: Path) -> None:
     directory.chmod(0o555)
     with unprivileged():
-        store = Store(directory / "new" / "timeline.db")
+        store = SqliteStore(directory / "new" / "timeline.db")
         assert store.sessions() == []
         with pytest.raises(StoreError, match="cannot be made"):
             store.create("/p")
         with pytest.raises(StoreError, match="Permission denied"):
-            store.learn("m", window=1)
+            store.learn_factor(Endpoint("", "", "m"), 1.5)
 
 
 def test_a_store_that_may_not_be_read_is_told(directory: Path) -> None:
     filled(directory / "timeline.db")
     (directory / "timeline.db").chmod(0)
     with unprivileged(), pytest.raises(StoreError, match="cannot be opened"):
-        Store(directory / "timeline.db").sessions()
+        SqliteStore(directory / "timeline.db").sessions()
 
 
 @pytest.mark.parametrize("place", ["is a directory", "below a file"])
@@ -121,7 +122,7 @@ def test_a_wrong_place_is_told(tmp_path: Path, place: str) -> None:
     (tmp_path / "file").write_text("x")
     path = tmp_path if place == "is a directory" else tmp_path / "file" / "timeline.db"
     with pytest.raises(StoreError, match="RA_HOME"):
-        Store(path).learn("m", window=1)
+        SqliteStore(path).learn_factor(Endpoint("", "", "m"), 1.5)
 
 
 def test_a_newer_version_is_left_alone(tmp_path: Path) -> None:
@@ -129,7 +130,7 @@ def test_a_newer_version_is_left_alone(tmp_path: Path) -> None:
     session = filled(path)
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 99")
-    for use in (lambda: Store(path).sessions(), lambda: Store(path).open(session, write=True)):
+    for use in (lambda: SqliteStore(path).sessions(), lambda: SqliteStore(path).open(session, write=True)):
         with pytest.raises(StoreError, match="newer ra"):
             use()
 
@@ -139,14 +140,14 @@ def test_a_database_of_another_program_is_left_alone(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE theirs (x)")
     with pytest.raises(StoreError, match="another program"):
-        Store(path).sessions()
+        SqliteStore(path).sessions()
     with pytest.raises(StoreError, match="another program"):
-        Store(path).learn("m", window=1)
+        SqliteStore(path).learn_factor(Endpoint("", "", "m"), 1.5)
     with sqlite3.connect(path) as connection:
         connection.execute("PRAGMA user_version = 1")
         connection.execute("PRAGMA application_id = 4711")
     with pytest.raises(StoreError, match="another program"):
-        Store(path).sessions()
+        SqliteStore(path).sessions()
 
 
 @pytest.mark.parametrize(
@@ -174,7 +175,7 @@ def test_what_sqlite_says_is_told_with_what_to_do(tmp_path: Path, code: int, wor
 def test_a_file_that_is_no_database_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "timeline.db"
     path.write_bytes(content)
-    for use in (Store(path).sessions, lambda: Store(path).learn("m", window=1)):
+    for use in (SqliteStore(path).sessions, lambda: SqliteStore(path).learn_factor(Endpoint("", "", "m"), 1.5)):
         with pytest.raises(StoreError, match="damaged"):
             use()
     assert path.read_bytes() == content
@@ -187,7 +188,7 @@ def test_damage_at_any_page_is_told_or_does_not_matter(tmp_path: Path) -> None:
     told = 0
     for page in range(len(whole) // 4096):
         path.write_bytes(whole[: page * 4096] + b"\xa5" * 4096 + whole[(page + 1) * 4096 :])
-        store = Store(path)
+        store = SqliteStore(path)
         try:
             store.sessions()
             list(store.open(session, write=False).events())
@@ -206,8 +207,8 @@ def test_damage_at_any_page_is_told_or_does_not_matter(tmp_path: Path) -> None:
 def test_an_empty_file_is_a_new_store(tmp_path: Path) -> None:
     path = tmp_path / "timeline.db"
     path.touch()
-    assert Store(path).sessions() == []
-    assert filled(path) == Store(path).sessions()[0].id
+    assert SqliteStore(path).sessions() == []
+    assert filled(path) == SqliteStore(path).sessions()[0].id
 
 
 def test_a_damaged_event_is_named(tmp_path: Path) -> None:
@@ -216,7 +217,7 @@ def test_a_damaged_event_is_named(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("UPDATE events SET fact = x'7b22'")
     with pytest.raises(StoreError, match="position 1 is damaged"):
-        list(Store(path).open(session, write=False).events())
+        list(SqliteStore(path).open(session, write=False).events())
 
 
 def test_a_locked_store_is_told_and_can_be_read(tmp_path: Path) -> None:
@@ -224,7 +225,7 @@ def test_a_locked_store_is_told_and_can_be_read(tmp_path: Path) -> None:
     session = filled(path)
     holder = sqlite3.connect(path, isolation_level=None)
     holder.execute("BEGIN IMMEDIATE")
-    store = Store(path, busy_s=0.05)
+    store = SqliteStore(path, busy_s=0.05)
     timeline = store.open(session, write=True)
     with pytest.raises(StoreError, match="locked by another program"):
         timeline.append(prompt("now"))
@@ -234,7 +235,7 @@ def test_a_locked_store_is_told_and_can_be_read(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_tears_nothing_and_the_answer_goes_on_in_memory(tmp_path: Path) -> None:
-    store = Store(tmp_path / "timeline.db")
+    store = SqliteStore(tmp_path / "timeline.db")
     timeline = store.create("/p")
     timeline.append(prompt("before"))
     ref = timeline.keep("kept before")
@@ -247,7 +248,7 @@ def test_a_full_disk_tears_nothing_and_the_answer_goes_on_in_memory(tmp_path: Pa
         assert memory.kept(ref) == "kept before"
         assert [hit.at for hit in memory.search("after")] == [2]
     assert [event.at for event in timeline.append(prompt("room again"))] == [2]
-    assert [event.fact for event in Store(store.path).open(timeline.session, write=False).events()] == [
+    assert [event.fact for event in SqliteStore(store.path).open(timeline.session, write=False).events()] == [
         prompt("before"),
         prompt("room again"),
     ]
@@ -255,5 +256,22 @@ def test_a_full_disk_tears_nothing_and_the_answer_goes_on_in_memory(tmp_path: Pa
 
 def test_a_disk_that_is_full_from_the_start_is_told(tmp_path: Path) -> None:
     with largest_file(100), pytest.raises(StoreError, match="disk space"):
-        Store(tmp_path / "timeline.db").learn("m", window=1)
-    Store(tmp_path / "timeline.db").learn("m", window=1)
+        SqliteStore(tmp_path / "timeline.db").learn_factor(Endpoint("", "", "m"), 1.5)
+    SqliteStore(tmp_path / "timeline.db").learn_factor(Endpoint("", "", "m"), 1.5)
+
+
+def test_a_full_disk_at_the_first_write_says_that_nothing_was_stored(tmp_path: Path) -> None:
+    timeline = SqliteStore(tmp_path / "timeline.db").create("/p")
+    with largest_file(100), pytest.raises(StoreError, match="Nothing of this session was stored"):
+        timeline.append(prompt("x"))
+    timeline.append(prompt("there is room again"))
+    assert [event.at for event in timeline.events()] == [1]
+
+
+@pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR_READ, sqlite3.SQLITE_IOERR_SHORT_READ])
+def test_a_read_error_is_not_told_as_a_full_disk(tmp_path: Path, code: int) -> None:
+    failure = sqlite3.OperationalError("disk I/O error")
+    failure.sqlite_errorcode = code
+    with pytest.raises(StoreError, match="could not be read") as told, translated(tmp_path / "timeline.db"):
+        raise failure
+    assert "disk space" not in str(told.value)

@@ -22,7 +22,7 @@ from ra.core.facts import (
 )
 from ra.core.messages import Message, Text, ToolCall, ToolResult, result, say
 from ra.core.model import Usage
-from ra.timeline.folds import INTERRUPTED, Spend, entries, model, repair, spend, title
+from ra.timeline.folds import INTERRUPTED, SpendTotal, entries, model, repair, spend, title
 from tests.strategies import assistant_messages, messages, timelines, tool_messages, user_messages
 
 
@@ -106,7 +106,7 @@ def test_what_was_spent_is_the_sum_of_all_bills_and_of_the_prices_that_are_known
         Spent("haiku", Usage(input=10), "0.01", purpose="planner"),
     )
     events = numbered(Said(say("user", "hi")), *bills)
-    assert spend(events) == Spend(3, 2, Usage(input=110, output=30, cache_read=1000), Decimal("0.31"))
+    assert spend(events) == SpendTotal(3, 2, Usage(input=110, output=30, cache_read=1000), Decimal("0.31"))
 
 
 def test_a_title_is_the_first_line_that_the_user_typed() -> None:

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from ra.core.errors import UserError
 from ra.core.facts import Said
 from ra.core.messages import say
-from ra.timeline.readers import lines, read
-from ra.timeline.store import Store
+from ra.timeline.importers import lines, read
+from ra.timeline.sqlite import SqliteStore
 from tests.strategies import json_objects, json_values
 
 GOOD = json.dumps({"type": "message", "message": {"role": "user", "content": "hello"}}).encode()
@@ -27,7 +27,7 @@ def reading(content: bytes, name: str = "x.jsonl") -> tuple[int, list[str]]:
         path = Path(directory) / name
         path.write_bytes(content)
         transcripts = read(path)
-        store = Store(Path(directory) / "timeline.db")
+        store = SqliteStore(Path(directory) / "timeline.db")
         for transcript in transcripts:
             session = store.adopt("/p", transcript.events)
             assert list(store.open(session, write=False).events()) == transcript.events
@@ -176,7 +176,7 @@ def test_damage_at_any_place_is_no_crash(content: bytes, place: float, damage: b
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jsonl")
-    with pytest.raises(UserError, match="it is no file"):
+    with pytest.raises(UserError, match="it is a named pipe"):
         read(tmp_path / "pipe.jsonl")
     with pytest.raises(UserError, match="it is a folder"):
         read(tmp_path)

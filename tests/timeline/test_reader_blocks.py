@@ -8,10 +8,10 @@ import pytest
 
 from ra.core.facts import Failed, Interrupted, Said
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult, say
-from ra.timeline.readers import read
-from ra.timeline.readers.blocks import block_of, blocks_of, contents_of
-from ra.timeline.readers.lines import Skips, elements
-from ra.timeline.readers.transcript import moment, provider_of
+from ra.timeline.importers import read
+from ra.timeline.importers.blocks import block_of, blocks_of, contents_of
+from ra.timeline.importers.lines import Skips, elements
+from ra.timeline.importers.transcript import moment, provider_of
 from tests.timeline.test_readers import at, codex_item, codex_line, pi_message, written
 
 HI = base64.b64encode(b"hi").decode()

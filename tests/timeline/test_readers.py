@@ -11,8 +11,8 @@ from ra.core.errors import UserError
 from ra.core.facts import Configured, Cut, Edited, Failed, Interrupted, Rotated, Said, Spent, TimelineEvent
 from ra.core.messages import Image, Message, Text, Thinking, ToolCall, ToolResult, result, say
 from ra.core.model import Section, Usage
-from ra.timeline.readers import Transcript, discover, read
-from ra.timeline.store import Store
+from ra.timeline.importers import Transcript, discover, read
+from ra.timeline.sqlite import SqliteStore
 
 BASE = 1_700_000_000
 
@@ -540,7 +540,7 @@ def test_a_missing_file_is_the_users_mistake(tmp_path: Path) -> None:
 
 
 def test_a_store_is_read_session_by_session(tmp_path: Path) -> None:
-    store = Store(tmp_path / "timeline.db", clock=lambda: 5.0)
+    store = SqliteStore(tmp_path / "timeline.db", clock=lambda: 5.0)
     timeline = store.create("/p")
     events = list(timeline.append(Said(say("user", "hi"))))
     timeline.keep("kept")

@@ -1,6 +1,6 @@
 """Is everything that was said found again, in every script?"""
 
-from pathlib import Path
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given, settings
@@ -12,7 +12,10 @@ from ra.core.model import Section, Usage
 from ra.core.ports import Hit
 from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.search import terms
+from ra.timeline.sqlite import SqliteStore
 from ra.timeline.store import Store
+from tests.postgres import PostgresServer
+from tests.timeline.conftest import Home
 
 WORDS = st.text(st.characters(categories=["L", "N", "M"]), min_size=1, max_size=12)
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
@@ -23,7 +26,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=60)
 def test_any_stored_word_of_any_script_is_found(
     before: str, word: str, after: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    timeline = Store(tmp_path_factory.mktemp("store") / "timeline.db").create("/p")
+    timeline = SqliteStore(tmp_path_factory.mktemp("store") / "timeline.db").create("/p")
     said = Said(say("user", f"{before} {word} {after}"))
     timeline.append(said)
     assert [hit.at for hit in timeline.search(word)] == [1]
@@ -33,14 +36,14 @@ def test_any_stored_word_of_any_script_is_found(
 
 @settings(max_examples=60, deadline=None)
 @given(query=st.text(max_size=40))
-def test_no_query_is_refused(query: str, store_of_words: Store) -> None:
+def test_no_query_is_refused(query: str, store_of_words: SqliteStore) -> None:
     hits = store_of_words.search(query.encode("utf-8", "replace").decode())
     assert all(hit.at in (1, 2) for hit in hits)
 
 
 @pytest.fixture(scope="module")
-def store_of_words(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    store = Store(tmp_path_factory.mktemp("store") / "timeline.db")
+def store_of_words(tmp_path_factory: pytest.TempPathFactory) -> SqliteStore:
+    store = SqliteStore(tmp_path_factory.mktemp("store") / "timeline.db")
     store.create("/p").append(Said(say("user", "AND OR NOT NEAR(a b) col:x ^begin pre*")), Said(say("user", "other")))
     return store
 
@@ -82,14 +85,14 @@ TEXTS = (
         ("42", 7),
     ],
 )
-def test_words_parts_and_signs_are_found(query: str, at: int, tmp_path: Path) -> None:
-    timeline = Store(tmp_path / "timeline.db").create("/p")
+def test_words_parts_and_signs_are_found(query: str, at: int, home: Home) -> None:
+    timeline = home.open().create("/p")
     timeline.append(*(Said(say("user", text)) for text in TEXTS))
     assert [hit.at for hit in timeline.search(query)] == [at]
 
 
-def test_the_best_find_comes_first_and_any_word_is_better_than_none(tmp_path: Path) -> None:
-    timeline = Store(tmp_path / "timeline.db").create("/p")
+def test_the_best_find_comes_first_and_any_word_is_better_than_none(home: Home) -> None:
+    timeline = home.open().create("/p")
     timeline.append(
         Said(say("user", "the cache is cold and the day is long")),
         Said(say("user", "caches and windows")),
@@ -101,8 +104,8 @@ def test_the_best_find_comes_first_and_any_word_is_better_than_none(tmp_path: Pa
     assert timeline.search("elephant") == timeline.search("") == timeline.search("   ") == []
 
 
-def test_what_was_said_noted_and_summed_up_is_found_and_what_was_configured_is_not(tmp_path: Path) -> None:
-    timeline = Store(tmp_path / "timeline.db").create("/p")
+def test_what_was_said_noted_and_summed_up_is_found_and_what_was_configured_is_not(home: Home) -> None:
+    timeline = home.open().create("/p")
     timeline.append(
         Said(
             Message("assistant", (Thinking("pondering"), ToolCall("1", "Bash", {"command": ["make", {"x": "demo"}]})))
@@ -142,16 +145,16 @@ def test_what_was_said_noted_and_summed_up_is_found_and_what_was_configured_is_n
     }
 
 
-def test_a_find_shows_the_words_around_it(tmp_path: Path) -> None:
-    store = Store(tmp_path / "timeline.db", clock=lambda: 5.0)
+def test_a_find_shows_the_words_around_it(home: Home) -> None:
+    store = home.open(lambda: 5.0)
     timeline = store.create("/p")
     timeline.append(Said(say("user", "x" * 200 + " the\nNeedle here " + "y" * 200)))
     snippet = "…" + "x" * 75 + " the Needle here " + "y" * 68 + "…"
     assert store.search("needle") == [Hit(timeline.session, 1, 5.0, "said", snippet)]
 
 
-def test_a_search_over_all_sessions_can_be_narrowed(tmp_path: Path) -> None:
-    store = Store(tmp_path / "timeline.db")
+def test_a_search_over_all_sessions_can_be_narrowed(home: Home) -> None:
+    store = home.open()
     ours, other, foreign = store.create("/p"), store.create("/p"), store.create("/q")
     for timeline in (ours, other, foreign):
         timeline.append(Said(say("user", f"apples of {timeline.session}")))
@@ -165,8 +168,8 @@ def test_a_search_over_all_sessions_can_be_narrowed(tmp_path: Path) -> None:
     assert {hit.session for hit in ours.search("apples")} == {ours.session}
 
 
-def test_copies_that_a_fork_made_count_once(tmp_path: Path) -> None:
-    store = Store(tmp_path / "timeline.db")
+def test_copies_that_a_fork_made_count_once(home: Home) -> None:
+    store = home.open()
     timeline = store.create("/p")
     timeline.append(Said(say("user", "unique words")))
     fork = store.fork(timeline.session)
@@ -179,3 +182,31 @@ def test_a_query_is_read_as_words_and_quoted_phrases() -> None:
     assert terms('"" " "') == ()
     assert len(terms(" ".join(map(str, range(1000))))) == 32
     assert terms("half \ud800 of it") == ("half", "?", "of", "it")
+
+
+@settings(max_examples=100, deadline=None)
+@given(before=TEXT, word=WORDS, after=TEXT)
+def test_any_stored_word_of_any_script_is_found_in_postgres(
+    before: str, word: str, after: str, words_of_any_script: Store
+) -> None:
+    timeline = words_of_any_script.create("/p")
+    timeline.append(Said(say("user", f"{before} {word} {after}")))
+    assert [hit.at for hit in timeline.search(word)] == [1]
+    timeline.close()
+
+
+@pytest.fixture(scope="module")
+def words_of_any_script(postgres: PostgresServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
+    home = Home(tmp_path_factory.mktemp("none"), postgres.fresh())
+    yield home.open()
+    home.close()
+
+
+def test_a_very_long_text_is_stored_and_found(home: Home) -> None:
+    timeline = home.open().create("/p")
+    timeline.append(Said(say("user", " ".join(f"word{number}" for number in range(200_000)) + " needle")))
+    timeline.append(Said(say("user", "x" * 3_000_000 + " it's \\ here")))
+    assert [hit.at for hit in timeline.search("word17")] == [1]
+    assert [hit.at for hit in timeline.search("needle")] == [1]
+    assert [hit.at for hit in timeline.search("here")] == [2]
+    timeline.close()

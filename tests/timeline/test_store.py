@@ -15,12 +15,12 @@ from ra.core.errors import SessionInUse, UsageError, UserError
 from ra.core.facts import EntrySet, Fact, Said, Spent, TimelineEvent
 from ra.core.messages import Message, ToolCall, say
 from ra.core.model import Usage
-from ra.timeline.codec import encoded
 from ra.timeline.in_memory import MemoryTimeline
-from ra.timeline.lock import WriterLock
-from ra.timeline.sqlite import SqliteTimeline
-from ra.timeline.store import Learned, SessionInfo, Store
+from ra.timeline.sqlite import SqliteStore
+from ra.timeline.sqlite_file import WriterLock
+from ra.timeline.store import Endpoint, Learned, SessionInfo, Store, StoredTimeline, encoded
 from tests.strategies import facts, timelines
+from tests.timeline.conftest import Home
 
 
 class Clock:
@@ -37,8 +37,13 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def store(tmp_path: Path, clock: Clock) -> Store:
-    return Store(tmp_path / "data" / "timeline.db", clock=clock)
+def store(home: Home, clock: Clock) -> Store:
+    return home.open(clock)
+
+
+@pytest.fixture
+def sqlite_store(tmp_path: Path, clock: Clock) -> SqliteStore:
+    return SqliteStore(tmp_path / "data" / "timeline.db", clock=clock)
 
 
 def prompt(text: str) -> Said:
@@ -55,13 +60,13 @@ def test_what_is_appended_is_read_back_in_order(
     batches: list[list[Fact]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.mktemp("store") / "timeline.db"
-    timeline = Store(path, clock=Clock()).create("/p")
+    timeline = SqliteStore(path, clock=Clock()).create("/p")
     appended = [event for batch in batches for event in timeline.append(*batch)]
     expected = [TimelineEvent(at, 1_000.0, fact) for at, fact in enumerate(chain(*batches), 1)]
     assert appended == expected
     assert list(timeline.events()) == expected
     if expected:
-        later = Store(path).open(timeline.session, write=False)
+        later = SqliteStore(path).open(timeline.session, write=False)
         assert list(later.events(since=2)) == expected[2:]
     timeline.close()
 
@@ -71,7 +76,7 @@ def test_what_is_appended_is_read_back_in_order(
 def test_a_fork_equals_the_prefix(
     events: list[TimelineEvent], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    store = Store(tmp_path_factory.mktemp("store") / "timeline.db")
+    store = SqliteStore(tmp_path_factory.mktemp("store") / "timeline.db")
     session = store.adopt("/p", events)
     at = data.draw(st.none() | st.integers(0, len(events)))
     fork = store.fork(session, at)
@@ -92,8 +97,9 @@ def test_memory_takes_over_where_a_file_ended(first: list[Fact], second: list[Fa
     assert (taken.kept("~x"), taken.kept(taken.keep("")), taken.kept("~y")) == ("old", "", None)
 
 
-def test_nothing_is_made_before_something_is_recorded(store: Store) -> None:
-    assert (store.sessions(), store.latest("/p"), store.search("x"), store.learned("m")) == ([], None, [], Learned())
+def test_nothing_is_made_before_something_is_recorded(sqlite_store: SqliteStore) -> None:
+    store = sqlite_store
+    assert (store.sessions(), store.latest("/p"), store.search("x"), store.learned(HOME)) == ([], None, [], Learned())
     assert not store.path.parent.exists()
     timeline = store.create("/p")
     assert list(timeline.events()) == []
@@ -101,7 +107,8 @@ def test_nothing_is_made_before_something_is_recorded(store: Store) -> None:
     assert not store.path.exists()
 
 
-def test_everything_is_for_the_user_alone(store: Store) -> None:
+def test_everything_is_for_the_user_alone(sqlite_store: SqliteStore) -> None:
+    store = sqlite_store
     timeline = store.create("/p")
     timeline.append(prompt("hello"))
     modes = {path: stat.S_IMODE(path.stat().st_mode) for path in [store.path.parent, *store.path.parent.rglob("*")]}
@@ -181,6 +188,44 @@ def test_a_chat_finds_its_session_again(store: Store) -> None:
     assert store.find("ops", "telegram", "43") is None
 
 
+def test_a_clock_that_was_ahead_does_not_capture_the_latest_session(store: Store, clock: Clock) -> None:
+    before = store.create("/p")
+    before.append(prompt("a"))
+    clock.now += 30 * 86_400
+    ahead = store.create("/p")
+    ahead.append(prompt("b"))
+    clock.now -= 30 * 86_400 - 100
+    assert store.latest("/p") == ahead.session  # made after `before`
+    clock.now += 100
+    after = store.create("/p")
+    after.append(prompt("c"))
+    assert store.latest("/p") == after.session
+    assert [info.id for info in store.sessions()] == [after.session, ahead.session, before.session]
+    clock.now += 100
+    ahead.append(prompt("used again, with the clock right"))
+    assert store.latest("/p") == ahead.session
+
+
+def test_a_chat_has_one_session_whoever_asks_first(store: Store, home: Home) -> None:
+    def take(_: int) -> str:
+        other = home.open()
+        try:
+            while True:
+                try:
+                    timeline = other.open_chat("/p", "ops", "api", "42")
+                except SessionInUse:
+                    continue
+                timeline.append(prompt("hi"))
+                timeline.close()
+                return timeline.session
+        finally:
+            other.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        assert len(set(pool.map(take, range(8)))) == 1
+    assert [info.events for info in store.sessions()] == [8]
+
+
 def test_the_beginning_of_an_id_is_enough_when_it_is_the_only_one(store: Store) -> None:
     timeline = store.create("/p")
     timeline.append(prompt("hi"))
@@ -214,10 +259,10 @@ def test_an_ambiguous_beginning_names_the_sessions(store: Store) -> None:
         store.open(sessions[-1][0], write=False)
 
 
-def test_a_second_writer_is_sent_to_a_fork(store: Store) -> None:
+def test_a_second_writer_is_sent_to_a_fork(store: Store, home: Home) -> None:
     timeline = store.create("/p")
     timeline.append(prompt("hi"))
-    other = Store(store.path)
+    other = home.open()
     with pytest.raises(SessionInUse, match="--fork"):
         other.open(timeline.session, write=True)
     assert len(list(other.open(timeline.session, write=False).events())) == 1
@@ -226,7 +271,8 @@ def test_a_second_writer_is_sent_to_a_fork(store: Store) -> None:
     timeline.close()
     again = other.open(timeline.session, write=True)
     assert [event.at for event in again.append(prompt("more"))] == [2]
-    assert {path.stem for path in (store.path.parent / "locks").iterdir()} == {again.session, fork.session}
+    if isinstance(store, SqliteStore):
+        assert {path.stem for path in (store.path.parent / "locks").iterdir()} == {again.session, fork.session}
 
 
 def test_a_fork_begins_where_there_was_something(store: Store) -> None:
@@ -307,7 +353,8 @@ def test_what_is_deleted_is_gone_and_the_rest_is_whole(store: Store) -> None:
     assert (other.kept(common), other.kept(own)) == ("common text", None)
     assert store.search("secret") == []
     store.close()
-    assert b"secret" not in store.path.read_bytes()
+    if isinstance(store, SqliteStore):
+        assert b"secret" not in store.path.read_bytes()
 
 
 def test_prune_keeps_the_newest_and_what_is_in_use(store: Store, clock: Clock) -> None:
@@ -328,22 +375,50 @@ def test_prune_keeps_the_newest_and_what_is_in_use(store: Store, clock: Clock) -
     assert [info.id for info in store.sessions()] == [ids[4], ids[0]]
 
 
-def test_what_a_model_taught_survives_a_restart(store: Store) -> None:
-    store.learn("m", window=8192)
-    store.learn("m", factor=1.25)
+HOME = Endpoint("anthropic", "https://api.anthropic.com", "m")
+GATEWAY = Endpoint("anthropic", "http://gateway:8080", "m")
+
+
+def test_what_an_endpoint_taught_survives_a_restart_and_stays_with_it(store: Store, home: Home) -> None:
+    store.learn_window(GATEWAY, 8192, text="maximum context length is 8192 tokens")
+    store.learn_factor(GATEWAY, 1.25)
     store.close()
-    assert Store(store.path).learned("m") == Learned(8192, 1.25)
-    store.learn("m", window=4096)
-    assert store.learned("m") == Learned(4096, 1.25)
+    again = home.open()
+    learned = again.learned(GATEWAY)
+    assert (learned.window, learned.factor, learned.guessed) == (8192, 1.25, False)
+    assert learned.text == "maximum context length is 8192 tokens"
+    assert learned.window_at > 0
+    assert learned.factor_at > 0
+    assert again.learned(HOME) == Learned()
+    again.learn_window(GATEWAY, 4096, text="Bad Request", guessed=True)
+    assert again.learned(GATEWAY).window == 4096
+    assert again.learned(GATEWAY).guessed
+    assert again.learned(GATEWAY).factor == 1.25
 
 
-def test_kept_text_has_one_reference_and_is_read_in_a_later_process(store: Store) -> None:
+def test_what_was_learned_can_be_forgotten_for_one_model_or_for_all(store: Store) -> None:
+    other = Endpoint("openai", "https://api.openai.com/v1", "n")
+    assert store.forget() == []
+    for endpoint in (HOME, GATEWAY, other):
+        store.learn_factor(endpoint, 1.5)
+    assert sorted(endpoint.base_url for endpoint, _ in store.all_learned()) == [
+        "http://gateway:8080",
+        "https://api.anthropic.com",
+        "https://api.openai.com/v1",
+    ]
+    assert len(store.forget("m")) == 2
+    assert [endpoint for endpoint, _ in store.all_learned()] == [other]
+    assert store.forget() == [other]
+    assert store.learned(other) == Learned()
+
+
+def test_kept_text_has_one_reference_and_is_read_in_a_later_process(store: Store, home: Home) -> None:
     timeline = store.create("/p")
     ref = timeline.keep("long\x00text ✓")
     assert (ref, timeline.keep("long\x00text ✓")) == (ref, ref)
     assert ref.startswith("~")
     assert len(ref) == 13
-    assert Store(store.path).open(timeline.session, write=False).kept(ref) == "long\x00text ✓"
+    assert home.open().open(timeline.session, write=False).kept(ref) == "long\x00text ✓"
     assert timeline.kept("~000000000000") is None
 
 
@@ -362,7 +437,7 @@ def test_arguments_nested_as_deep_as_they_could_be_read_are_stored_and_found(sto
 def test_threads_may_share_a_store(store: Store) -> None:
     timelines = [store.create("/p") for _ in range(4)]
 
-    def write(timeline: SqliteTimeline) -> list[int]:
+    def write(timeline: StoredTimeline) -> list[int]:
         return [event.at for number in range(20) for event in timeline.append(prompt(f"word {number}"))]
 
     with ThreadPoolExecutor(4) as pool:

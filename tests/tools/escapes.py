@@ -64,8 +64,8 @@ WRITES = {
     "io_uring": "{python} -c 'import ctypes; b=(ctypes.c_char*256)(); r=ctypes.CDLL(None).syscall(425, 4, b); print(\"{canary}\" if r >= 0 else r)'",
     "keyring": '{python} -c \'import ctypes; r=ctypes.CDLL(None).syscall(248, b"user", b"ra", b"x", 1, -3); print("{canary}" if r >= 0 else r)\'',
     "a signal to another process": "kill -9 {victim}; {python} -c 'import os, signal; signal.pidfd_send_signal(os.pidfd_open({victim}), 9)'",
-    "a crontab": "touch /etc/cron.d/ra-test && rm /etc/cron.d/ra-test && echo {canary}; mkdir -p ~/.config/autostart && echo {canary}",
-    "shell start-up": "echo true >> {home}/.bashrc && echo {canary}; : >> /etc/profile && echo {canary}",
+    "a crontab": "touch /etc/cron.d/ra-test && rm /etc/cron.d/ra-test && echo {canary}; mkdir -p ~/.config/autostart; touch ~/.config/autostart/x ~/.bashrc ~/.profile",
+    "shell start-up": "echo true >> {home}/.bashrc; : >> /etc/profile && echo {canary}",
 }
 PROTECTED = {
     "a hook": "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit",

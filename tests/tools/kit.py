@@ -16,7 +16,7 @@ class Kit:
     """Keeps the events and questions of its calls. `ask` answers each question, None is a face without a user."""
 
     def __init__(self, root: Path, *, ask: Callable[[Question], Answer] | None = None, **settings: Any) -> None:
-        settings.setdefault("writes", True)
+        settings.setdefault("edits", "auto")
         settings.setdefault("env", {"PATH": os.environ["PATH"]})
         self.root = root
         self.box = Toolbox(root=str(root), home=str(root.parent / "home"), **settings)

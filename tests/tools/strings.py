@@ -59,6 +59,6 @@ GOOD = [
     "git diff", "git diff HEAD", "git diff -- src/a.py", "git  diff   x", "git diff 'a b' \"c d\"", "git log --oneline -5", "npm run", "npm run test",
     "npm run test -- --watch", "ls", "ls -la src", "cat a b", "find . -name '*.py'", "find src -type f", "echo hello", "echo 'rm x'", "echo \"rm -rf /\"",
     "python -m pytest", "python -m pytest -x tests/a.py", "make test", "git diff | cat", "git diff && git log", "git diff; ls", "(git diff; ls)",
-    "git diff 2>&1", "ls 2>/dev/null", "ls > /dev/null 2>&1", "ls src/*.py", "cd src && git diff", "ls | sort -u", "sed -e s/a/b/ x", "awk '{print $1}' x",
+    "git diff 2>&1", "ls 2>/dev/null", "ls > /dev/null 2>&1", "cd src && git diff", "ls | sort -u", "sed -e s/a/b/ x", "awk '{print $1}' x",
     "grep -rn 'a|b' src", "grep -E 'x;y' z", "cat x", "timeout 60 make all", "true && ls", "ls\nls", "ls \\\n -l", "tar tf x",
 ]  # fmt: skip

@@ -1,15 +1,15 @@
 import os
 import shutil
-import stat
 import subprocess
-import time
+import sys
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from ra.tools.process import Launch
+from ra.system.process import Launch
 from ra.tools.sandbox import bubblewrap
+from ra.tools.sandbox.find import Host
 from ra.tools.sandbox.guard import SET_ASIDE
 from tests.tools.escapes import ALL
 from tests.tools.world import World, check_a_repository_beside_its_work, people, world
@@ -18,10 +18,10 @@ pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is
 
 
 def box_in(made: World) -> bubblewrap.Bubblewrap:
-    box = bubblewrap.find(made.place(), (str(made.data),))
+    box = bubblewrap.find(made.place(), Host((str(made.data),)))
     assert box
     if made.uid != os.getuid():
-        os.chown(box.private_tmp, made.uid, made.uid)
+        made.own(box)
     return box
 
 
@@ -67,7 +67,7 @@ def test_ordinary_work_goes_on_in_the_box() -> None:
             "git add -A; git commit -qm first; git checkout -q -b branch; git log --oneline | wc -l; "
             "echo z > /tmp/note; cat /tmp/note; " + made.filled("{python} -c 'print(6 * 7)'")
         )
-        assert made.run(box, command).split() == ["1", "z", "42"]
+        assert made.run(box, command, git=True).split() == ["1", "z", "42"]
         assert made.run(box, "cat /tmp/note").strip() == "z"
         tracked = subprocess.run(
             ["git", "-c", "safe.directory=*", "-C", made.project, "ls-files"], capture_output=True, text=True
@@ -99,25 +99,77 @@ def test_nothing_is_left_behind() -> None:
         assert not Path(box.private_tmp).exists()
 
 
-def test_placeholders_of_a_killed_ra_are_taken_away() -> None:
-    with world(people()[-1]) as made:
+def test_the_box_makes_no_files_in_the_project() -> None:
+    with world(os.getuid()) as made:
+        before = sorted(path for path in made.project.rglob("*"))
         box = box_in(made)
-        os.mknod(made.project / ".ra", stat.S_IFSOCK | 0o600)
-        made.run(box, "true")
-        assert not (made.project / ".ra").exists()
+        launches = [box.launch(["true"], str(made.project)) for _ in range(2)]
+        assert sorted(path for path in made.project.rglob("*")) == before
+        for launch in launches:
+            launch.finish()
+            for descriptor in launch.fds:
+                os.close(descriptor)
         box.close()
 
 
-def test_placeholders_stay_as_long_as_any_command_needs_them() -> None:
+MANY = """
+import asyncio, sys
+from pathlib import Path
+from tests.tools.kit import Kit
+kit = Kit(Path(sys.argv[1]))
+for _ in range(2):
+    assert kit.text("Bash", command="echo hello") == "hello"
+"""
+
+
+def test_twenty_processes_in_one_project_do_not_disturb_each_other(tmp_path: Path) -> None:
+    argv = [sys.executable, "-c", MANY, str(tmp_path)]
+    running = [subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) for _ in range(20)]
+    failures = [output for process in running if (output := process.communicate(timeout=120)[0])]
+    assert (failures, [process.returncode for process in running]) == ([], [0] * 20)
+    assert list(tmp_path.iterdir()) == []
+
+
+PLANTED = ("CLAUDE.md", ".ra/x", "ra.yaml", ".mcp.json", ".vscode/settings.json", ".idea/x", ".envrc", ".gitmodules")
+
+
+@pytest.mark.parametrize("name", [*PLANTED, *(f"deep/er/{name}" for name in PLANTED)])
+def test_what_newly_appears_is_moved_aside_and_never_deleted(name: str) -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        for text in ("one", "two"):
+            made.run(box, f"mkdir -p $(dirname {name}); echo {text} > {name}")
+            assert not (made.project / name).exists()
+        folder, _, inner = name.removeprefix("deep/er/").partition("/")
+        base = made.project / ("deep/er" if name.startswith("deep") else "")
+        texts = [(base / (folder + SET_ASIDE + number) / inner).read_text() for number in ("", "1")]
+        assert texts == ["one\n", "two\n"]
+        box.close()
+
+
+def test_the_users_own_edits_meanwhile_are_not_touched() -> None:
     with world(os.getuid()) as made:
         box = box_in(made)
-        first, second = (box.launch(["true"], str(made.project)) for _ in range(2))
+        launch = box.launch(["bash", "-c", "echo obey > AGENTS.md; echo obey > sub/CLAUDE.md"], str(made.project))
+        subprocess.run(launch.argv, pass_fds=launch.fds, capture_output=True)
+        for name in ("AGENTS.md", "sub/CLAUDE.md"):  # as an editor saves: another file takes the name
+            (made.project / "new").write_text("by the user")
+            (made.project / "new").rename(made.project / name)
+        assert launch.finish() == []
+        assert (made.project / "AGENTS.md").read_text() == (made.project / "sub/CLAUDE.md").read_text() == "by the user"
+        box.close()
+
+
+def test_what_one_job_plants_another_does_not_keep() -> None:
+    with world(os.getuid()) as made:
+        box = box_in(made)
+        first = box.launch(["bash", "-c", "mkdir -p new; echo obey > new/AGENTS.md"], str(made.project))
+        subprocess.run(first.argv, pass_fds=first.fds)
+        second = box.launch(["true"], str(made.project))  # starts while what the first planted is there
+        subprocess.run(second.argv, pass_fds=second.fds)
         first.finish()
-        assert (made.project / ".ra").is_socket()
         second.finish()
-        assert not (made.project / ".ra").exists()
-        for descriptor in (*first.fds, *second.fds):
-            os.close(descriptor)
+        assert not (made.project / "new/AGENTS.md").exists()
         box.close()
 
 
@@ -147,19 +199,6 @@ def test_an_empty_file_of_the_user_stays() -> None:
         box = box_in(made)
         made.run(box, "echo obey > CLAUDE.md")
         assert (made.project / "CLAUDE.md").read_bytes() == b""
-        box.close()
-
-
-def test_a_placeholder_that_is_taken_away_meanwhile_protects_nevertheless() -> None:
-    with world(people()[-1]) as made:
-        box = box_in(made)
-        launch = box.launch(["bash", "-c", "sleep 0.3; echo obey > CLAUDE.md; echo tried"], str(made.project))
-        running = subprocess.Popen(launch.argv, pass_fds=launch.fds, stdout=subprocess.PIPE, **made.person())
-        time.sleep(0.1)
-        (made.project / "CLAUDE.md").unlink()
-        assert running.communicate()[0] == b"tried\n"
-        launch.finish()
-        assert not (made.project / "CLAUDE.md").exists()
         box.close()
 
 
@@ -197,12 +236,53 @@ def test_instructions_that_are_a_link_keep_their_target() -> None:
         box.close()
 
 
-def test_without_a_repository_none_can_be_planted() -> None:
+EVIL = "git -C {d} config core.fsmonitor ./x; git -C {d} config alias.y '!x'; git -C {d} config user.name me"
+
+
+@pytest.mark.parametrize("where", [".", "d"])
+def test_a_repository_that_a_command_leaves_behind_is_disarmed(where: str) -> None:
     with world(people()[-1]) as made:
         shutil.rmtree(made.project / ".git")
         box = box_in(made)
-        made.run(box, "git init .; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit")
-        assert not os.path.lexists(made.project / ".git")
+        hook = f"{where}/.git/hooks/pre-commit"
+        made.run(
+            box,
+            f"git init -q {where}; mkdir -p {where}/.git/hooks; {EVIL.format(d=where)}; "
+            f"echo x > {hook}; chmod +x {hook}",
+        )
+        git = made.project / where / ".git"
+        config = (git / "config").read_text()
+        assert ("fsmonitor" in config, "alias" in config, "name = me" in config) == (False, False, True)
+        assert (made.project / hook).stat().st_mode & 0o111 == 0
+        assert "fsmonitor" in (git / f"config{SET_ASIDE}").read_text()
+        made.run(box, EVIL.format(d=where))  # from now on it is read-only
+        assert (git / "config").read_text() == config
+        box.close()
+
+
+def test_a_bare_repository_is_one_too() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        made.run(box, "git init -q --bare bare; git -C bare config core.fsmonitor ./x")
+        assert "fsmonitor" not in (made.project / "bare/config").read_text()
+        box.close()
+
+
+def test_git_is_one_boundary() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        said = made.run(box, "echo x > a; git add a; echo x > .git/x; git config core.pager ./x; git status --short")
+        assert "Read-only file system" in said
+        assert not (made.project / ".git/x").exists()
+        assert (made.project / ".git/config").read_text() == made.config
+        tried = "git add a && git commit -qm one && git switch -qc b; git config core.pager ./x"
+        made.run(
+            box, f"{tried}; mkdir -p .git/hooks; echo x > .git/hooks/pre-commit; echo x > .git/commondir", git=True
+        )
+        assert made.run(box, "git log --oneline | wc -l").strip() == "1"
+        assert (made.project / ".git/config").read_text() == made.config
+        assert not (made.project / ".git/commondir").exists()
+        assert not (made.project / ".git/hooks/pre-commit").exists()
         box.close()
 
 
@@ -236,7 +316,7 @@ def test_a_home_directory_is_not_writable_as_a_project() -> None:
     with world(people()[-1]) as made:
         place = made.place()
         place = type(place)(str(made.home), str(made.home), str(made.home))
-        box = bubblewrap.find(place, ())
+        box = bubblewrap.find(place, Host())
         assert box
         launch = box.launch(["bash", "-c", "echo x > .bashrc"], str(made.home))
         subprocess.run(launch.argv, pass_fds=launch.fds, capture_output=True, **made.person())
@@ -258,7 +338,7 @@ def test_nothing_can_be_put_into_a_folder_that_ra_runs_from() -> None:
     with world(os.getuid()) as made:
         (made.project / "venv/lib").mkdir(parents=True)
         place = msgspec.structs.replace(made.place(), runs=(str(made.project / "venv"),))
-        box = bubblewrap.find(place, ())
+        box = bubblewrap.find(place, Host())
         assert box
         made.run(
             box, "echo x > venv/lib/json.py; mv venv old; rm -rf venv; mkdir -p venv/lib; echo x > venv/lib/json.py"
@@ -270,8 +350,8 @@ def test_nothing_can_be_put_into_a_folder_that_ra_runs_from() -> None:
 def test_whether_the_command_was_reached_is_known() -> None:
     with world(os.getuid()) as made:
         box = box_in(made)
-        for command, sockets, began in (("exit 3", (), True), ("true", (f"{made.outside}/vanished",), False)):
-            launch = box.launch(["bash", "-c", command], str(made.project), sockets=sockets)
+        for command, cwd, began in (("exit 3", made.project, True), ("true", made.project / "vanished", False)):
+            launch = box.launch(["bash", "-c", command], str(cwd))
             subprocess.run(launch.argv, pass_fds=launch.fds, check=False)
             for descriptor in launch.fds:
                 os.close(descriptor)
@@ -285,10 +365,10 @@ def test_whether_the_command_was_reached_is_known() -> None:
 def test_a_folder_that_becomes_a_link_opens_nothing_outside(name: str, *, absolute: bool) -> None:
     with world(people()[-1]) as made:
         place = msgspec.structs.replace(made.place(), runs=(str(made.project / "hooks/deep/a.py"),))
-        box = bubblewrap.find(place, (str(made.data),))
+        box = bubblewrap.find(place, Host((str(made.data),)))
         assert box
         if made.uid != os.getuid():
-            os.chown(box.private_tmp, made.uid, made.uid)
+            made.own(box)
         target = str(made.outside) if absolute else "../" * (name.count("/") + 1) + "outside"
         made.run(box, f"mkdir -p $(dirname {name}); rm -rf {name}; mv {name} moved; ln -s {target} {name}")
         for _ in range(2):
@@ -297,14 +377,13 @@ def test_a_folder_that_becomes_a_link_opens_nothing_outside(name: str, *, absolu
         box.close()
 
 
-def test_what_was_put_back_is_not_put_where_a_link_leads() -> None:
+def test_a_folder_with_instructions_cannot_be_moved_away() -> None:
     with world(people()[-1]) as made:
         box = box_in(made)
         (made.outside / "CLAUDE.md").write_text("another project's")
         made.run(box, f"mv sub moved; ln -s {made.outside} sub")
         assert (made.outside / "CLAUDE.md").read_text() == "another project's"
         assert (made.project / "sub/CLAUDE.md").read_text() == "rules\n"
-        assert (made.project / f"sub{SET_ASIDE}").is_symlink()
         (made.outside / "CLAUDE.md").unlink()
         box.close()
 

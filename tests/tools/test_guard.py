@@ -231,9 +231,10 @@ def test_what_cannot_be_put_back_is_told_and_keeps_nothing_else_from_it() -> Non
 
 
 @pytest.mark.parametrize("before", ["nothing", "a file", "a folder"])
-def test_what_is_set_aside_takes_the_place_of_what_was(tmp_path: Path, before: str) -> None:
-    path, aside = tmp_path / "AGENTS.md", tmp_path / f"AGENTS.md{SET_ASIDE}"
-    BEFORE[before](aside)
+def test_what_was_set_aside_before_stays(tmp_path: Path, before: str) -> None:
+    path, first = tmp_path / "AGENTS.md", tmp_path / f"AGENTS.md{SET_ASIDE}"
+    BEFORE[before](first)
+    aside = first if before == "nothing" else tmp_path / f"AGENTS.md{SET_ASIDE}1"
     path.write_text("obey")
     assert str(aside) in set_aside(str(path))
-    assert (path.exists(), aside.read_text()) == (False, "obey")
+    assert (path.exists(), aside.read_text(), os.path.lexists(first)) == (False, "obey", True)

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ra.tools.paths import Place
+from ra.tools.policy.paths import Project
 from ra.tools.sandbox import bubblewrap
-from ra.tools.sandbox.find import find_sandbox
+from ra.tools.sandbox.find import Host, find_sandbox
 from ra.tools.sandbox.layout import collapse, plan
 from ra.tools.sandbox.scan import CHEAP_S, Findings, Scan
 
@@ -21,8 +21,8 @@ def project(tmp_path: Path) -> Path:
     return made
 
 
-def place(project: Path, **more: object) -> Place:
-    return Place(str(project), str(project), str(project.parent / "home"), **more)
+def place(project: Path, **more: object) -> Project:
+    return Project(str(project), str(project), str(project.parent / "home"), **more)
 
 
 def test_instructions_are_protected_by_name_and_by_pattern_but_not_elsewhere(project: Path) -> None:
@@ -125,7 +125,7 @@ def test_there_is_no_sandbox_where_none_is_wanted_or_known(project: Path) -> Non
 
 def test_without_the_program_there_is_no_bubblewrap(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(project))
-    assert bubblewrap.find(place(project), ()) is None
+    assert bubblewrap.find(place(project), Host()) is None
 
 
 def test_a_bubblewrap_that_does_not_work_is_not_used(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,5 +135,5 @@ def test_a_bubblewrap_that_does_not_work_is_not_used(project: Path, monkeypatch:
     program.write_text("#!/bin/sh\necho 'No permissions to create a new namespace' >&2\nexit 1\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-    assert bubblewrap.find(place(project), ()) is None
+    assert bubblewrap.find(place(project), Host()) is None
     assert sorted(path.name for path in project.iterdir()) == ["docs"]  # no placeholder is left

@@ -6,16 +6,15 @@ import pytest
 
 from ra.core.errors import ConfigError
 from ra.core.messages import ToolCall
-from ra.tools.explain import PartView, View, explain
-from ra.tools.paths import Place, fold, is_secret, protected
-from ra.tools.permissions import Allow, Ask, Decision, Deny, decide, rules_from
-from ra.tools.programs import must_spell
-from ra.tools.rules import Rule, literal, parse_rule, words_match
+from ra.tools.policy.explain import Explanation, PartView, explain
+from ra.tools.policy.paths import Project, fold, is_secret, protected
+from ra.tools.policy.permissions import Allow, Ask, Decision, Deny, decide, rules_from
+from ra.tools.policy.rules import Rule, literal, parse_rule, words_match
 from ra.tools.settings import RuleSettings
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
+def place(tmp_path: Path) -> Project:
     root = tmp_path / "project"
     (root / "src").mkdir(parents=True)
     (tmp_path / "outside").mkdir()
@@ -23,16 +22,16 @@ def place(tmp_path: Path) -> Place:
     (root / "link").symlink_to(tmp_path / "outside")
     (root / "loop").symlink_to("loop")
     (root / "inner").symlink_to("src")
-    return Place(str(root), str(root), str(tmp_path / "home"), writes=True)
+    return Project(str(root), str(root), str(tmp_path / "home"), edits="auto")
 
 
-def judge(place: Place, tool: str, path: str, *rules: str) -> Decision:
+def judge(place: Project, tool: str, path: str, *rules: str) -> Decision:
     made = tuple(parse_rule(text.split(" ", 1)[1], text.split(" ", 1)[0]) for text in rules)
     return decide(ToolCall("1", tool, {"path": path}), made, place)
 
 
 @pytest.mark.parametrize("path", ["a.py", "src/new/deep.py", "./src/../a.py", "inner/a.py", ".gitignore", "AGENTS.txt"])
-def test_the_project_is_free(place: Place, path: str) -> None:
+def test_the_project_is_free(place: Project, path: str) -> None:
     assert isinstance(judge(place, "Read", path), Allow)
     assert isinstance(judge(place, "Write", path), Allow)
     assert isinstance(judge(place, "Write", str(Path(place.root) / path)), Allow)
@@ -42,12 +41,12 @@ def test_the_project_is_free(place: Place, path: str) -> None:
     "path",
     ["../outside/file", "/etc/passwd", "link/file", "link/../outside/file", "src/../../outside/file", "~/x", "//etc/x"],
 )
-def test_what_lies_outside_asks_also_through_links(place: Place, path: str) -> None:
+def test_what_lies_outside_asks_also_through_links(place: Project, path: str) -> None:
     for tool in ("Read", "Write", "Edit", "LS", "Glob", "Grep"):
         assert isinstance(judge(place, tool, path), Ask)
 
 
-def test_a_loop_of_links_is_judged_and_not_followed(place: Place) -> None:
+def test_a_loop_of_links_is_judged_and_not_followed(place: Project) -> None:
     assert isinstance(judge(place, "Read", "loop/x"), Allow)
 
 
@@ -58,7 +57,7 @@ def test_a_loop_of_links_is_judged_and_not_followed(place: Place) -> None:
         *("x/.aws/credentials", ".netrc", "tls.KEY", ".git-credentials"),
     ],
 )
-def test_secrets_ask(place: Place, path: str) -> None:
+def test_secrets_ask(place: Project, path: str) -> None:
     assert "secrets" in str(judge(place, "Read", path))
     assert isinstance(judge(place, "Write", path), Ask)
 
@@ -84,20 +83,20 @@ def test_what_only_sounds_secret_does_not(path: str) -> None:
         ),
     ],
 )
-def test_protected_paths_ask_before_they_are_written_but_may_be_read(place: Place, path: str) -> None:
+def test_protected_paths_ask_before_they_are_written_but_may_be_read(place: Project, path: str) -> None:
     assert isinstance(judge(place, "Write", path), Ask)
     assert isinstance(judge(place, "Edit", path), Ask)
     assert isinstance(judge(place, "Read", path), Allow)
 
 
-def test_a_link_with_a_harmless_name_does_not_hide_a_protected_one(place: Place) -> None:
+def test_a_link_with_a_harmless_name_does_not_hide_a_protected_one(place: Project) -> None:
     (Path(place.root) / "notes.md").symlink_to("AGENTS.md")
     (Path(place.root) / "CLAUDE.md").symlink_to("src/rules.txt")
     assert isinstance(judge(place, "Write", "notes.md"), Ask)
     assert isinstance(judge(place, "Write", "CLAUDE.md"), Ask)
 
 
-def test_other_instruction_files_can_be_named(place: Place) -> None:
+def test_other_instruction_files_can_be_named(place: Project) -> None:
     import msgspec
 
     other = msgspec.structs.replace(place, instructions=("RULES.md",))
@@ -105,7 +104,7 @@ def test_other_instruction_files_can_be_named(place: Place) -> None:
     assert isinstance(judge(other, "Write", "AGENTS.md"), Allow)
 
 
-def test_deny_wins_over_ask_wins_over_allow(place: Place) -> None:
+def test_deny_wins_over_ask_wins_over_allow(place: Project) -> None:
     rules = ("allow Write(src/**)", "ask Write(src/a*)", "deny Write(src/ab*)")
     assert isinstance(judge(place, "Write", "src/x", *rules), Allow)
     assert isinstance(judge(place, "Write", "src/a", *rules), Ask)
@@ -113,7 +112,7 @@ def test_deny_wins_over_ask_wins_over_allow(place: Place) -> None:
     assert isinstance(judge(place, "Write", "src/ab", *reversed(rules)), Deny)
 
 
-def test_a_bare_rule_does_not_open_what_is_protected(place: Place) -> None:
+def test_a_bare_rule_does_not_open_what_is_protected(place: Project) -> None:
     for rule in ("allow Write", "allow Write(**)", "allow *"):
         assert isinstance(judge(place, "Write", ".git/config", rule), Ask)
         assert isinstance(judge(place, "Write", "/etc/passwd", rule), Ask)
@@ -122,14 +121,14 @@ def test_a_bare_rule_does_not_open_what_is_protected(place: Place) -> None:
     assert isinstance(judge(place, "Read", "~/notes/a", "allow Read(~/notes)"), Allow)
 
 
-def test_deny_knows_a_path_by_each_of_its_names(place: Place) -> None:
+def test_deny_knows_a_path_by_each_of_its_names(place: Project) -> None:
     rule = "deny Read(src/secret.txt)"
     for path in ("src/secret.txt", "inner/secret.txt", "src/../src/secret.txt", "SRC/Secret.txt"):
         assert isinstance(judge(place, "Read", path, rule), Deny)
     assert isinstance(judge(place, "Read", "link/file", "deny Read(link)"), Deny)
 
 
-def test_a_name_alone_is_meant_at_every_depth_and_a_folder_with_its_content(place: Place) -> None:
+def test_a_name_alone_is_meant_at_every_depth_and_a_folder_with_its_content(place: Project) -> None:
     assert isinstance(judge(place, "Read", "a/b/secret.txt", "deny Read(secret.txt)"), Deny)
     assert isinstance(judge(place, "Read", "private/x/y", "deny Read(private/)"), Deny)
     assert isinstance(judge(place, "Read", "a/x.log", "deny Read(*.log)"), Deny)
@@ -137,12 +136,17 @@ def test_a_name_alone_is_meant_at_every_depth_and_a_folder_with_its_content(plac
     assert isinstance(judge(place, "Read", "src/x", "deny Read(././src/x)"), Deny)
 
 
-def test_without_writes_the_flag_is_named(place: Place) -> None:
-    import msgspec
+def test_edits_are_allowed_asked_for_or_refused(place: Project) -> None:
+    def in_mode(edits: str, *rules: str) -> Decision:
+        return judge(msgspec.structs.replace(place, edits=edits), "Write", "a", *rules)
 
-    quiet = msgspec.structs.replace(place, writes=False)
-    assert judge(quiet, "Write", "a") == Ask("without a terminal writing needs --write", rule="Write")
-    assert isinstance(judge(quiet, "Write", "a", "allow Write(a)"), Allow)
+    assert in_mode("auto") == Allow("edits are set to auto")
+    assert in_mode("ask") == Ask("edits are set to ask", rule="Write", edits=True)
+    assert in_mode("off") == Deny("edits are off; --edits auto allows them")
+    assert isinstance(in_mode("off", "allow Write(a)"), Allow)
+    assert isinstance(in_mode("auto", "ask Write"), Ask)
+    fixed = msgspec.structs.replace(place, edits="off", read_only=True)
+    assert judge(fixed, "Write", "a", "allow Write(a)") == Deny("edits are off")
 
 
 @pytest.mark.parametrize(
@@ -158,31 +162,28 @@ def test_without_writes_the_flag_is_named(place: Place) -> None:
         ("https://a.com/x", "WebFetch", True),
     ],
 )
-def test_addresses(place: Place, url: str, rule: str, *, allowed: bool) -> None:
+def test_addresses(place: Project, url: str, rule: str, *, allowed: bool) -> None:
     decision = decide(ToolCall("1", "WebFetch", {"url": url}), (parse_rule(rule, "allow"),), place)
     assert isinstance(decision, Allow) is allowed
 
 
-def test_a_tool_nobody_knows_asks(place: Place) -> None:
+def test_a_tool_nobody_knows_asks(place: Project) -> None:
     call = ToolCall("1", "mcp__x__y", {"a": 1})
     assert isinstance(decide(call, (), place), Ask)
     assert isinstance(decide(call, (parse_rule("mcp__x__*", "allow"),), place), Allow)
     assert isinstance(decide(call, (parse_rule("*", "deny"),), place), Deny)
 
 
-def test_git_in_another_repository_is_not_what_the_rule_meant(place: Place) -> None:
+def test_a_rule_that_lets_a_command_out_does_not_hold_in_another_repository(place: Project) -> None:
     (Path(place.root) / "vendor/.git").mkdir(parents=True)
-    rules = (parse_rule("Bash(git status:*)", "allow"),)
+    rules = (parse_rule("Bash(git push)", "allow", outside=True),)
 
-    def judged(command: str, cwd: str) -> Decision:
-        here = Place(place.root, str(Path(place.root) / cwd), place.home)
-        return decide(ToolCall("1", "Bash", {"command": command}), rules, here)
+    def judged(cwd: str) -> Decision:
+        here = Project(place.root, str(Path(place.root) / cwd), place.home, boxed=True)
+        return decide(ToolCall("1", "Bash", {"command": "git push"}), rules, here)
 
-    assert isinstance(judged("git status", "."), Allow)
-    assert isinstance(judged("cd src && git status", "."), Allow)
-    assert isinstance(judged("cd vendor && git status", "."), Ask)
-    assert isinstance(judged("git status", "vendor"), Ask)
-    assert isinstance(judged("cd src; cd ../vendor; git status", "."), Ask)
+    assert judged(".") == judged("src") == Allow("the rule allow Bash(git push)", outside=True)
+    assert judged("vendor") == Allow("it runs in the sandbox")
 
 
 @pytest.mark.parametrize(
@@ -215,36 +216,38 @@ def test_rules_come_from_settings() -> None:
         rules_from((RuleSettings(allow="Bash"), RuleSettings()))
 
 
-def test_explain_says_what_runs_and_why(place: Place) -> None:
+def test_explain_says_what_runs_and_why(place: Project) -> None:
     rules = (parse_rule("Bash(git diff:*)", "allow"), parse_rule("Bash(rm:*)", "deny"))
 
-    def told(command: str) -> View:
+    def told(command: str) -> Explanation:
         return explain(ToolCall("1", "Bash", {"command": command}), rules, place)
 
     allowed = (PartView("git diff", "allow Bash(git diff:*)"),)
-    assert told("git diff") == View("allow", "the rule allow Bash(git diff:*)", outside=True, parts=allowed)
+    boxed = msgspec.structs.replace(place, boxed=True)
+    inside = explain(ToolCall("1", "Bash", {"command": "git diff"}), rules, boxed)
+    assert inside == Explanation("allow", "the rule allow Bash(git diff:*)", network=True, parts=allowed)
+    assert told("git diff").decision == "ask"
     assert told("git diff; sudo rm x").reason == "the rule deny Bash(rm:*) forbids it"
-    assert told("ls > x") == View(
+    assert told("ls > x") == Explanation(
         "ask",
         "there is no sandbox to run it in",
-        "Bash(ls > x)",
         outside=True,
         parts=(PartView("ls", "no rule speaks of it"),),
         unclear="it redirects to or from x",
     )
 
 
-def test_explain_knows_calls_that_are_no_commands(place: Place) -> None:
+def test_explain_knows_calls_that_are_no_commands(place: Project) -> None:
     rules = (parse_rule("Read(src/secret.txt)", "deny"),)
 
-    def told(path: str) -> View:
+    def told(path: str) -> Explanation:
         return explain(ToolCall("1", "Read", {"path": path}), rules, place)
 
-    assert told("src/secret.txt") == View("deny", "the rule deny Read(src/secret.txt) forbids it")
+    assert told("src/secret.txt") == Explanation("deny", "the rule deny Read(src/secret.txt) forbids it")
     assert told("src/other.txt").decision == "allow"
 
 
-def test_explain_calls_harmless_what_needs_no_rule(place: Place) -> None:
+def test_explain_calls_harmless_what_needs_no_rule(place: Project) -> None:
     rules = (parse_rule("Bash(make:*)", "allow"), parse_rule("Bash(cd:*)", "ask"))
     told = explain(ToolCall("1", "Bash", {"command": "pwd; make"}), rules, place)
     assert told.parts == (PartView("pwd", "harmless"), PartView("make", "allow Bash(make:*)"))
@@ -271,9 +274,8 @@ def test_which_commands_a_pattern_covers(pattern: str, command: str, *, matches:
     assert words_match(pattern, tuple(shlex.split(command)), command) is matches
 
 
-def test_a_command_without_words_is_covered_by_no_wildcard(place: Place) -> None:
+def test_a_command_without_words_is_covered_by_no_wildcard(place: Project) -> None:
     """`>x` runs no program and writes a file; an assignment alone may change what the next program does."""
-    assert must_spell(()) == 1
     rule = parse_rule("Bash(ls:*)", "allow")
     for command in ("> x", "PATH=/tmp"):
         assert not isinstance(decide(ToolCall("1", "Bash", {"command": command}), (rule,), place), Allow)
@@ -285,80 +287,60 @@ def test_names_are_compared_as_the_most_forgiving_file_system_would() -> None:
 
 
 def test_a_yes_to_a_box_with_a_weakness_is_no_yes_to_leave_it() -> None:
-    weak = Place("/p", "/p", trouble="it hides no secrets", real=str)
+    weak = Project("/p", "/p", trouble="it hides no secrets", real=str)
     assert decide(ToolCall("1", "Bash", {"command": "make"}), (), weak) == Ask("it hides no secrets", rule="Bash(make)")
     leaving = decide(ToolCall("1", "Bash", {"command": "make", "outside": True}), (), weak)
-    assert leaving == Ask("it asks to leave the sandbox", rule="Bash(make)", outside=True)
+    assert leaving == Ask("it asks to leave the sandbox", outside=True)
 
 
 @pytest.mark.parametrize(
     ("rule", "command"),
     [
-        ("git archive:*", "git archive --remote='ext::sh -c id' HEAD"),
-        ("git submodule:*", "git submodule foreach 'touch x'"),
-        ("git bisect:*", "git bisect run ./x"),
-        ("git config:*", "git config alias.x '!touch x'"),
-        ("git config:*", "git config core.sshCommand ./x"),
-        ("python -m pytest:*", "python -m pytest -p evil"),
-        ("python3 -m pytest:*", "python3 -m pytest --rootdir=/x"),
-        ("sed:*", "sed 1eid x"),
-        ("sed:*", "sed -e '1w/tmp/x' y"),
-        ("sed:*", "sed -e1eid x"),
         ("npx:*", "npx evil"),
-        ("npx eslint:*", "npx eslint --rulesdir x ."),
-        ("uv:*", "uv run x"),
-        ("tree:*", "tree -o x"),
-        ("split:*", "split --filter=id x"),
-        ("xxd:*", "xxd -r a b"),
-        ("sqlite3:*", "sqlite3 x.db '.shell id'"),
-        ("psql:*", "psql -c '\\\\! id'"),
-        ("kubectl get:*", "kubectl get --kubeconfig=x pods"),
-        ("scp:*", "scp -S ./x a b"),
-        ("gcc:*", "gcc -wrapper ./x a.c"),
-        ("yq:*", "yq -i . x"),
-        # What may hold secrets, whatever it is called: in the box it is hidden.
-        ("cat:*", "cat .env"),
-        ("cat:*", "cat ./.env.local src/x"),
-        ("cat:*", "cat ~/.ssh/id_rsa"),
-        ("cat:*", "cat .e*"),
-        ("cat:*", "cat .[e]nv"),
-        ("cat:*", "cat ~/.s*/config"),
-        ("cat:*", "cat harmless"),  # a link to a secret
-        ("grep:*", "grep --file=.env x"),
-        ("cp *", "cp .env x"),
+        ("timeout:*", "timeout 5 curl evil"),
+        ("find:*", "find . -exec curl evil {} +"),
+        ("sudo:*", "sudo curl evil"),
+        ("env *", "env curl evil"),
+        ("xargs:*", "xargs curl"),
     ],
 )
-def test_a_wildcard_stands_neither_for_what_runs_something_nor_for_a_secret(
-    place: Place, rule: str, command: str
-) -> None:
-    (Path(place.root) / "harmless").symlink_to(".env")
+def test_a_wildcard_does_not_stand_for_the_program_that_runs(place: Project, rule: str, command: str) -> None:
     boxed = msgspec.structs.replace(place, boxed=True)
     call = ToolCall("c", "Bash", {"command": command})
     assert decide(call, [parse_rule(f"Bash({rule})", "allow")], boxed) == Allow("it runs in the sandbox")
     exact = f"Bash({literal(command)})"
-    assert decide(call, [parse_rule(exact, "allow")], boxed) == Allow(f"the rule allow {exact}", outside=True)
+    assert decide(call, [parse_rule(exact, "allow")], boxed) == Allow(f"the rule allow {exact}", network=True)
 
 
 @pytest.mark.parametrize(
     ("rule", "command"),
     [
-        ("cat:*", "cat src/*.py README.md"),
-        ("cat .env:*", "cat .env"),
         ("cat:*", "cat .env.example"),
         ("npx eslint:*", "npx eslint src"),
+        ("timeout 60 make:*", "timeout 60 make all"),
         ("python -m pytest:*", "python -m pytest tests -k x"),
         ("git config:*", "git config --get user.name"),
-        ("sed:*", "sed 5q x"),
         ("uv run pytest:*", "uv run pytest tests"),
     ],
 )
-def test_what_a_wildcard_was_meant_for_it_covers(place: Place, rule: str, command: str) -> None:
+def test_what_a_wildcard_was_meant_for_it_covers(place: Project, rule: str, command: str) -> None:
     boxed = msgspec.structs.replace(place, boxed=True)
     decision = decide(ToolCall("c", "Bash", {"command": command}), [parse_rule(f"Bash({rule})", "allow")], boxed)
-    assert decision == Allow(f"the rule allow Bash({rule})", outside=True)
+    assert decision == Allow(f"the rule allow Bash({rule})", network=True)
 
 
-def test_a_here_string_for_a_shell_is_a_command(place: Place) -> None:
+def test_a_here_string_for_a_shell_is_a_command(place: Project) -> None:
     rules = [parse_rule("Bash(rm:*)", "deny")]
     for command in ("sh <<< 'rm x'", 'bash <<<"rm x"', "sh<<<rm"):
         assert isinstance(decide(ToolCall("c", "Bash", {"command": command}), rules, place), Deny), command
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["time " * 500 + "rm x", "ls && " * 2000 + "rm x", "$(" * 600 + "rm x" + ")" * 600, "(" * 601 + "rm x" + ")" * 601],
+)
+def test_a_deny_rule_reaches_however_deep_a_command_nests(tmp_path: Path, command: str) -> None:
+    place = Project(str(tmp_path), str(tmp_path), "", "auto", boxed=True)
+    assert isinstance(
+        decide(ToolCall("", "Bash", {"command": command}), [parse_rule("Bash(rm:*)", "deny")], place), Deny
+    )

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ra.tools.builtin.grep import GrepArgs, search, search_with_ripgrep
-from ra.tools.rules import parse_rule
+from ra.tools.builtin.grep import search_with_ripgrep
+from ra.tools.policy.rules import parse_rule
+from ra.tools.search import GrepArgs, search
 from ra.tools.tool import Mistake
 from ra.tools.walk import RIPGREP_RULES, walk
 from tests.tools.kit import Kit
@@ -115,7 +116,7 @@ def test_grep_shows_lines_around(kit: Kit) -> None:
 
 def test_grep_does_not_show_what_may_not_be_read(kit: Kit) -> None:
     assert "KEY" not in kit.text("Grep", pattern="KEY")
-    kit.box.rules = (parse_rule("Read(src/**)", "deny"),)
+    kit = Kit(kit.root, rules=(parse_rule("Read(src/**)", "deny"),))
     found = kit.text("Grep", pattern="class B")
     assert "Beta:" not in found
     assert "src/b.py not shown" in found

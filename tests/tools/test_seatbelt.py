@@ -1,6 +1,6 @@
 from pathlib import Path
 
-from ra.tools.paths import Place
+from ra.tools.policy.paths import Project
 from ra.tools.sandbox.layout import plan
 from ra.tools.sandbox.seatbelt import profile
 
@@ -9,7 +9,7 @@ def test_the_profile_writes_only_the_project_and_hides_credentials(tmp_path: Pat
     root, home = tmp_path / 'pro"ject', tmp_path / "home"
     (root / ".git").mkdir(parents=True)
     (home / ".ssh").mkdir(parents=True)
-    place = Place(str(root), str(root), str(home))
+    place = Project(str(root), str(root), str(home))
     layout = plan(place, ())._replace(hidden=(str(home / ".ssh"),))
     lines = profile(layout, "/private/tmp/ra", ("AGENTS.md",), (str(root / ".env"),)).splitlines()
     quoted = str(root).replace('"', '\\"')
@@ -29,6 +29,6 @@ def test_the_profile_writes_only_the_project_and_hides_credentials(tmp_path: Pat
 
 
 def test_a_home_directory_is_not_written(tmp_path: Path) -> None:
-    place = Place(str(tmp_path), str(tmp_path), str(tmp_path))
+    place = Project(str(tmp_path), str(tmp_path), str(tmp_path))
     lines = profile(plan(place, ()), "/private/tmp/ra", ("AGENTS.md",)).splitlines()
     assert '(allow file-write* (subpath "/private/tmp/ra"))' in lines

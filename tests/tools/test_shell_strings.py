@@ -3,15 +3,17 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ra.core.errors import ConfigError
 from ra.core.messages import ToolCall
-from ra.tools.paths import Place
-from ra.tools.permissions import Allow, Ask, Decision, Deny, decide
-from ra.tools.rules import Rule, parse_rule
-from ra.tools.shell import parse
+from ra.tools.policy.paths import Project
+from ra.tools.policy.permissions import Allow, Ask, Decision, Deny, decide
+from ra.tools.policy.rules import Rule, literal, parse_rule
+from ra.tools.policy.shell import parse
 from tests.tools.strings import BAD, GOOD, JOINS, SINGLE
 
 ALLOWED = ("git diff:*", "git log:*", "npm run *", "ls:*", "cat:*", "find:*", "echo:*", "python -m pytest:*",
@@ -20,11 +22,20 @@ ALLOWED = ("git diff:*", "git log:*", "npm run *", "ls:*", "cat:*", "find:*", "e
 DENIED = ("rm:*", "curl:*", "sudo:*", "git push:*")
 RULES = tuple(parse_rule(f"Bash({text})", "allow") for text in ALLOWED)
 RULES += tuple(parse_rule(f"Bash({text})", "deny") for text in DENIED)
-PLACE = Place("/nowhere/project", "/nowhere/project", "/home/u", real=lambda path: str(Path(path)))
+CONTAINER = Project(
+    "/nowhere/project", "/nowhere/project", "/home/u", container=True, real=lambda path: str(Path(path))
+)
+BOX = msgspec.structs.replace(CONTAINER, container=False, boxed=True)
+NO_BOX = msgspec.structs.replace(BOX, boxed=False)
+OPTIONS = [
+    *SINGLE[SINGLE.index("git diff --output=/etc/x") : SINGLE.index("xargs touch")],
+    "timeout 60 make -f x",
+    "timeout 60 make SHELL=./x",
+]
 
 
-def judged(command: str, rules: tuple[Rule, ...] = RULES) -> Decision:
-    return decide(ToolCall("1", "Bash", {"command": command}), rules, PLACE)
+def judged(command: str, rules: tuple[Rule, ...] = RULES, place: Project = CONTAINER) -> Decision:
+    return decide(ToolCall("1", "Bash", {"command": command}), rules, place)
 
 
 def attacks() -> list[str]:
@@ -36,13 +47,85 @@ def test_there_are_enough_of_them() -> None:
 
 
 @pytest.mark.parametrize("command", attacks())
-def test_none_is_allowed(command: str) -> None:
-    assert not isinstance(judged(command), Allow)
+def test_none_leaves_the_box_and_none_gets_the_network(command: str) -> None:
+    decision = judged(command, place=BOX)
+    assert isinstance(decision, Deny) or decision == Allow("it runs in the sandbox") or command in OPTIONS
+    assert not getattr(decision, "outside", False)
+    assert not isinstance(judged(command, place=NO_BOX), Allow)
 
 
-@pytest.mark.parametrize("command", GOOD)
-def test_what_the_rules_mean_is_allowed(command: str) -> None:
+@pytest.mark.parametrize("command", [*GOOD, "git diff --output=/etc/x", "sed -i s/a/b/ x", "sed 's|.*|sh x.sh|e' f"])
+def test_what_the_rules_mean_has_the_network_and_stays_in_the_box(command: str) -> None:
+    decision = judged(command, place=BOX)
+    assert isinstance(decision, Allow)
+    assert (decision.network, decision.outside) == (True, False)
     assert isinstance(judged(command), Allow)
+    exact = command == "make test"
+    assert isinstance(judged(command, place=NO_BOX), Allow if exact else Ask)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "git diff --o*/home/u/.bashrc",
+        "git diff x*",
+        "git diff a?b",
+        "git diff [a]b",
+        "find d -exe* sh x.sh {} +",
+        "sort f --out*/x",
+        "ls src/*.py",
+        "ls a{b,c}",
+        "ls a{1..3}",
+        "ls ~/x",
+        "ls --x=~/y",
+        "ls $HOME",
+        'ls "$HOME"',
+        "ls $(x)",
+        "ls `x`",
+        "ls a\\\\*",
+        "git diff 'a'*",
+        "git diff {'a',b}",
+    ],
+)
+def test_a_word_that_is_not_literal_is_covered_by_no_rule(command: str) -> None:
+    rules = (*RULES, parse_rule("Bash", "allow"), parse_rule(f"Bash({literal(command)})", "allow"))
+    assert judged(command, rules[:-2], BOX) == Allow("it runs in the sandbox")
+    for rule in rules[-2:]:
+        assert judged(command, (rule,), BOX) == Allow("it runs in the sandbox")
+    assert isinstance(judged(command, (rules[-1],), NO_BOX), Ask)
+
+
+@pytest.mark.parametrize("command", ["find . -name '*.py'", "ls a\\*b", 'ls "a{b,c}"', "echo '$x' \"~\" 'a`b'"])
+def test_what_is_quoted_is_literal(command: str) -> None:
+    decision = judged(command, place=BOX)
+    assert isinstance(decision, Allow)
+    assert decision.network
+
+
+def test_only_an_exact_rule_of_the_users_file_lets_a_command_out() -> None:
+    out = parse_rule("Bash(docker compose up -d)", "allow", outside=True)
+    assert judged("docker compose up -d", (out,), BOX) == Allow(f"the rule allow {out}", outside=True)
+    for command in (
+        "docker compose up",
+        "docker compose up -d x",
+        "docker compose up -d; ls",
+        "docker compose up -d &",
+    ):
+        assert judged(command, (out,), BOX) == Allow("it runs in the sandbox")
+    denied = parse_rule("Bash(docker:*)", "deny")
+    assert isinstance(judged("docker compose up -d", (out, denied), BOX), Deny)
+    for text in ("Bash", "Bash(docker:*)", "Bash(docker *)", "Read(x)"):
+        with pytest.raises(ConfigError, match="exact words"):
+            parse_rule(text, "allow", outside=True)
+    with pytest.raises(ConfigError, match="exact words"):
+        parse_rule("Bash(ls)", "deny", outside=True)
+
+
+def test_an_allowed_command_that_wants_to_leave_is_asked_for() -> None:
+    call = ToolCall("1", "Bash", {"command": "make test", "outside": True})
+    asked = Ask("it asks to leave the sandbox", outside=True)
+    for rule in ("Bash", "Bash(make test)", "Bash(make:*)"):
+        assert decide(call, (parse_rule(rule, "allow"),), BOX) == asked
 
 
 @pytest.mark.parametrize(
@@ -67,7 +150,7 @@ def test_what_cannot_be_parsed_is_not_allowed_even_by_a_rule_for_everything() ->
 
 
 def test_exactly_what_the_user_wrote_is_allowed() -> None:
-    command = "FOO=1 make test > out.txt; echo $?"
+    command = "make test; echo done"
     assert isinstance(judged(command, (parse_rule(f"Bash({command})", "allow"),)), Allow)
     assert not isinstance(judged(command + "; x", (parse_rule(f"Bash({command})", "allow"),)), Allow)
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ra.tools.files import held, open_regular, remove_file, replace_file, standing_in
-from ra.tools.paths import Place, one_answer
+from ra.system.files import hold_folder, remove_file, steady_name
+from ra.tools.files import open_regular, replace_file
+from ra.tools.policy.paths import Project, one_answer
 from ra.tools.tool import Mistake
 from tests.tools.kit import Kit, words
 from tests.tools.world import PYTHON, outside_tmp
@@ -86,7 +87,7 @@ def test_a_link_on_the_way_is_not_followed(swapped: Path) -> None:
 def test_a_folder_that_is_held_stays_the_same_one(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    with held(str(tmp_path / "a")) as handle, standing_in(str(tmp_path / "a")) as name:
+    with hold_folder(str(tmp_path / "a")) as handle, steady_name(str(tmp_path / "a")) as name:
         (tmp_path / "a").rename(tmp_path / "old")
         (tmp_path / "a").symlink_to("b")
         os.close(os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=handle))
@@ -95,7 +96,7 @@ def test_a_folder_that_is_held_stays_the_same_one(tmp_path: Path) -> None:
 
 
 def test_during_one_call_a_path_leads_to_one_place(tmp_path: Path) -> None:
-    place = Place(str(tmp_path), str(tmp_path))
+    place = Project(str(tmp_path), str(tmp_path))
     (tmp_path / "d").mkdir()
     with one_answer():
         judged = place.resolve("d")

@@ -10,30 +10,54 @@ import pytest
 
 from ra.context.tokens import Estimator
 from ra.core.asking import Answer, Question
-from ra.core.errors import ConfigError
+from ra.core.errors import ConfigError, Stopped, StoreError, UsageError
 from ra.core.events import Warned
 from ra.core.facts import Entry, EntryRemoved, EntrySet, Spent
 from ra.core.messages import Text, ToolCall, ToolResult
 from ra.core.model import Usage
 from ra.core.value import encode
-from ra.tools.rules import parse_rule
+from ra.tools.custom import function_tool
+from ra.tools.policy.rules import Rule, parse_rule
 from ra.tools.tool import Output, text_output
 from ra.tools.toolbox import Done, Toolbox
 from tests.tools.kit import Kit, words
 
-SEVEN = ("Bash", "Edit", "Glob", "Grep", "LS", "Read", "Write")
+NINE = ("Bash", "Edit", "Glob", "Grep", "Job", "LS", "Read", "WebFetch", "Write")
 
 
-async def nothing(text: str) -> str:
-    return text
+class Talk:
+    """A session that answers for its tools."""
+
+    def __init__(self, entries: Sequence[Entry] = (), *, recall_s: float = 0, defect: Exception | None = None) -> None:
+        self._entries = entries
+        self._defect = defect
+        self._recall_s = recall_s
+
+    def entries(self) -> Sequence[Entry]:
+        return self._entries
+
+    async def recall(self, query: str) -> str:
+        await asyncio.sleep(self._recall_s)
+        if self._defect:
+            raise self._defect
+        return query
+
+    async def run_agent(self, task: str) -> Output:
+        return text_output(f"did {task}", facts=(Spent("m", Usage(1, 2), purpose="agent"),))
 
 
-async def no_agent(task: str) -> Output:
-    return text_output(f"did {task}", facts=(Spent("m", Usage(1, 2), purpose="agent"),))
+class Keeper:
+    """What the user wanted kept."""
+
+    def __init__(self) -> None:
+        self.rules: list[Rule] = []
+
+    def remember(self, rule: Rule) -> None:
+        self.rules.append(rule)
 
 
 def full(root: Path, entries: Sequence[Entry] = ()) -> Kit:
-    return Kit(root, recall=nothing, entries=lambda: entries, agent=no_agent, fetch=nothing)
+    return Kit(root, session=Talk(entries))
 
 
 # What the model sees
@@ -41,15 +65,71 @@ def full(root: Path, entries: Sequence[Entry] = ()) -> Kit:
 
 def test_the_tool_block_is_small_sorted_and_always_the_same(tmp_path: Path) -> None:
     specs = full(tmp_path).box.specs
-    assert [spec.name for spec in specs] == sorted([*SEVEN, "Agent", "Entry", "Recall", "WebFetch"])
+    assert [spec.name for spec in specs] == sorted([*NINE, "Agent", "Entry", "Recall"])
     assert encode(specs) == encode(full(tmp_path / "..").box.specs)
     estimator = Estimator()
     assert estimator.tools(specs) <= 1800
-    assert estimator.tools(spec for spec in specs if spec.name in SEVEN) <= 900
+    assert estimator.tools(spec for spec in specs if spec.name in NINE) <= 1000
 
 
-def test_tools_without_a_callable_are_not_there(tmp_path: Path) -> None:
-    assert tuple(spec.name for spec in Kit(tmp_path).box.specs) == SEVEN
+def test_tools_of_a_session_are_not_there_without_one(tmp_path: Path) -> None:
+    assert tuple(spec.name for spec in Kit(tmp_path).box.specs) == NINE
+    nested = Kit(tmp_path, session=Talk(), agents=False)
+    assert tuple(spec.name for spec in nested.box.specs) == tuple(sorted([*NINE, "Entry", "Recall"]))
+
+
+def test_where_tools_are_off_none_is_offered_and_none_runs(tmp_path: Path) -> None:
+    kit = Kit(tmp_path, session=Talk(), offered=False)
+    assert kit.box.specs == ()
+    assert "There is no tool 'Read'" in kit.error("Read", path="x")
+    brought = function_tool(greet)
+    assert kit.box.offering([brought]).specs == ()
+
+
+def greet(name: str) -> str:
+    """Greet."""
+    return f"hello {name}"
+
+
+def test_offering_other_tools_leaves_the_toolbox_as_it_is(tmp_path: Path) -> None:
+    kit = Kit(tmp_path, session=Talk(), sandbox="off", ask=answers("session"))
+    usual = kit.box
+    read, write = (tool for tool in usual.tools if tool.name in ("Read", "Write"))
+    other = usual.offering([write, function_tool(greet), read])
+    assert [spec.name for spec in other.specs] == ["Read", "Write", "greet"]
+    assert len(usual.specs) == 12
+    kit.box = other
+    assert kit.text("greet", name="you") == "hello you"
+    assert kit.text("Write", path="a", content="x")
+    kit.text("Read", path="/etc/hosts")
+    assert "There is no tool 'Bash'" in kit.error("Bash", command="true")
+    kit.box = usual
+    assert "There is no tool 'greet'" in kit.error("greet", name="you")
+    kit.text("Read", path="/etc/hosts")  # allowed for the session, whichever toolbox asked
+    assert len(kit.questions) == 1
+    assert usual.undo.restore_last() == [f"removed {tmp_path / 'a'}"]
+
+
+def test_a_brought_tool_cannot_stand_in_for_another(tmp_path: Path) -> None:
+    def Read(path: str) -> str:
+        """Read."""
+        return path
+
+    box = Kit(tmp_path).box
+    with pytest.raises(UsageError, match="The name Read is taken"):
+        box.offering([function_tool(Read)])
+    with pytest.raises(UsageError, match="The name greet is taken"):
+        box.offering([function_tool(greet), function_tool(greet)])
+
+
+def test_a_toolbox_goes_on_with_what_another_was_allowed(tmp_path: Path) -> None:
+    old = Kit(tmp_path, sandbox="off", ask=answers("session"))
+    old.text("Read", path="/etc/hosts")
+    old.text("Write", path="a", content="x")
+    new = Kit(tmp_path, sandbox="off")
+    new.box.take_over(old.box)
+    new.text("Read", path="/etc/hosts")
+    assert new.box.undo.restore_last() == [f"removed {tmp_path / 'a'}"]
 
 
 def test_a_schema_says_what_is_required_and_nothing_else(tmp_path: Path) -> None:
@@ -73,13 +153,13 @@ def test_nothing_heavy_is_loaded_to_have_tools() -> None:
 
 def test_mistakes_are_error_results_that_say_what_is_right(tmp_path: Path) -> None:
     kit = Kit(tmp_path)
-    assert kit.error("Raed", path="x") == "There is no tool 'Raed'. Tools: Bash, Edit, Glob, Grep, LS, Read, Write."
+    assert kit.error("Raed", path="x") == "There is no tool 'Raed'. Tools: " + ", ".join(NINE) + "."
     assert "Did you mean Read?" in kit.error("read", path="x")
     takes = "Read takes path (string, required), offset (integer), limit (integer)."
     assert kit.error("Read") == f"Wrong arguments for Read: Object missing required field `path`. {takes}"
     assert takes in kit.error("Read", path=["a"])
     assert takes in kit.error("Read", path="a", offset="many")
-    assert takes in kit.error("Read", path="a", offset=0)
+    assert takes in kit.error("Read", path="a", offset=-1)
     assert "(unknown: file_path)" in kit.error("Read", file_path="a")
 
 
@@ -102,17 +182,58 @@ def test_numbers_in_quotes_are_taken(tmp_path: Path) -> None:
     assert Kit(tmp_path).text("Read", path="a", offset="2", limit="1") == "2\n[lines 2-2 of 3; go on with offset 3]"
 
 
+def test_a_model_may_fill_in_every_argument(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("1\n2\n")
+    kit = no_sandbox(tmp_path, rules=(parse_rule("Bash", "allow"),))
+    assert kit.text("Bash", command="echo hi", timeout=0, background=False, outside=False) == "hi"
+    assert kit.text("Bash", command="echo hi", timeout="", background="", outside="") == "hi"
+    assert kit.text("Read", path="a", offset=0, limit=0) == "1\n2\n"
+    blank = {"old_string": "", "new_string": "", "replace_all": False}
+    assert "Edited a" in kit.text("Edit", path="a", old_string="1", new_string="3", replace_all=False, edits=[blank])
+    assert kit.text("Glob", pattern="a", path="") == "a"
+    assert kit.text("Grep", pattern="3", path="", glob="", ignore_case=False, context=0, files_only=False) == "a:1:3"
+
+
+def test_a_command_is_required(tmp_path: Path) -> None:
+    (bash,) = (spec for spec in Kit(tmp_path).box.specs if spec.name == "Bash")
+    assert bash.schema["required"] == ["command"]
+    assert "job" not in bash.schema["properties"]
+
+
+def test_without_bash_there_are_no_jobs(tmp_path: Path) -> None:
+    names = [spec.name for spec in Kit(tmp_path, settings={"Bash": False}).box.specs]
+    assert "Job" not in names
+    assert "Job" not in [spec.name for spec in Kit(tmp_path, settings={"Job": False}).box.specs]
+
+
+@pytest.mark.parametrize(
+    ("defect", "words_of_it"),
+    [
+        (KeyError("gone"), "Recall failed unexpectedly: KeyError: 'gone'"),
+        (RecursionError("deep"), "Recall failed unexpectedly: RecursionError: deep"),
+        (MemoryError(), "Recall ran out of memory. Ask for less at a time."),
+        (StoreError("The disk cannot be read."), "Recall failed: The disk cannot be read."),
+    ],
+)
+def test_a_defect_of_a_tool_is_an_error_result(tmp_path: Path, defect: Exception, words_of_it: str) -> None:
+    kit = Kit(tmp_path, session=Talk(defect=defect))
+    assert words_of_it in kit.error("Recall", query="x")
+
+
+def test_what_is_about_the_run_is_no_result(tmp_path: Path) -> None:
+    kit = Kit(tmp_path, session=Talk(defect=Stopped("The budget is spent.")))
+    with pytest.raises(Stopped):
+        kit.done("Recall", query="x")
+
+
 def test_an_error_of_the_operating_system_is_an_error_result(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     assert "a file stands where a folder" in Kit(tmp_path).error("Write", path="a/b", content="x")
 
 
 def test_a_tool_that_hangs_is_ended(tmp_path: Path) -> None:
-    async def hang(query: str) -> str:
-        await asyncio.sleep(60)
-        return ""
-
-    assert "did not end within 0.05 s" in Kit(tmp_path, recall=hang, tool_timeout_s=0.05).error("Recall", query="x")
+    kit = Kit(tmp_path, session=Talk(recall_s=60), tool_timeout_s=0.05)
+    assert "did not end within 0.05 s" in kit.error("Recall", query="x")
 
 
 # Asking and refusing
@@ -142,11 +263,35 @@ def test_a_warning_holds_nothing_raw(tmp_path: Path) -> None:
 
 
 def test_without_write_files_are_not_written(tmp_path: Path) -> None:
-    kit = Kit(tmp_path, writes=False)
-    assert "needs --write" in kit.error("Write", path="a", content="x")
+    kit = Kit(tmp_path, edits="off")
+    assert "edits are off" in kit.error("Write", path="a", content="x")
     assert not (tmp_path / "a").exists()
-    Kit(tmp_path, writes=False, rules=(parse_rule("Write", "allow"),)).text("Write", path="a", content="x")
+    Kit(tmp_path, edits="off", rules=(parse_rule("Write", "allow"),)).text("Write", path="a", content="x")
     assert (tmp_path / "a").read_text() == "x"
+
+
+def test_one_answer_allows_the_edits_of_the_rest_of_the_session(tmp_path: Path) -> None:
+    kit = Kit(tmp_path, edits="ask", ask=answers("session"))
+    kit.text("Write", path="a", content="x\n")
+    kit.text("Edit", path="a", old_string="x", new_string="y")
+    assert [question.reason for question in kit.questions] == ["edits are set to ask"]
+    assert kit.box.edits == "auto"
+    (tmp_path / "AGENTS.md").write_text("rules\n")
+    kit.text("Write", path="AGENTS.md", content="x\n")
+    assert len(kit.questions) == 2  # what is protected asks all the same
+    kit.box.set_edits("off")
+    assert "edits are off" in kit.error("Write", path="b", content="x")
+
+
+def test_edits_off_by_the_users_word_is_stronger_than_rules_and_holds_for_commands(tmp_path: Path) -> None:
+    kit = Kit(tmp_path, edits="off", read_only=True, rules=(parse_rule("Write", "allow"), parse_rule("Bash", "allow")))
+    assert "edits are off" in kit.error("Write", path="a", content="x")
+    assert "Read-only file system" in kit.error("Bash", command="echo x > a")
+    assert "edits are off" in kit.error("Bash", command="git commit -m x")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(UsageError, match="started with edits off"):
+        kit.box.set_edits("auto")
+    assert kit.box.edits == "off"
 
 
 def answers(verdict: str, edited: ToolCall | None = None) -> object:
@@ -172,17 +317,17 @@ def test_a_no_is_told_to_the_model(tmp_path: Path) -> None:
 def test_an_answer_for_the_session_is_asked_once(tmp_path: Path) -> None:
     kit = no_sandbox(tmp_path, ask=answers("session"))
     for _ in range(3):
-        kit.text("Bash", command="for i in a; do echo $i; done | grep '*' || true")
+        kit.text("Bash", command="echo a | grep '*' || true")
     kit.text("Read", path=shutil.which("true") and "/etc/hosts")
     kit.text("Read", path="/etc/hosts")
     assert len(kit.questions) == 2
 
 
 def test_an_answer_for_the_project_is_remembered(tmp_path: Path) -> None:
-    kept: list[object] = []
-    kit = no_sandbox(tmp_path, ask=answers("project"), remember=kept.append)
-    kit.text("Bash", command="echo *.md")
-    assert kept == [parse_rule("Bash(echo \\*.md)", "allow")]
+    keeper = Keeper()
+    kit = no_sandbox(tmp_path, ask=answers("project"), keeper=keeper)
+    kit.text("Bash", command="echo '*.md'")
+    assert keeper.rules == [parse_rule("Bash(echo '\\*.md')", "allow")]
 
 
 def test_an_edited_call_runs_instead(tmp_path: Path) -> None:
@@ -244,10 +389,16 @@ def test_leaving_the_box_asks(tmp_path: Path) -> None:
 
 
 @needs_bwrap
-def test_an_allow_rule_lets_a_command_out_and_a_deny_rule_holds_inside(tmp_path: Path) -> None:
+def test_an_allow_rule_opens_the_network_in_the_box_and_a_deny_rule_holds_inside(tmp_path: Path) -> None:
     rules = (parse_rule("Bash(cat:*)", "allow"), parse_rule("Bash(rm:*)", "deny"))
     kit = Kit(tmp_path, rules=rules)
-    assert kit.text("Bash", command="cat /proc/self/status").count("NoNewPrivs:\t0") == 1
+    assert kit.text("Bash", command="cat /proc/self/status").count("NoNewPrivs:\t1") == 1
+    host = {line.split(":")[0].strip() for line in Path("/proc/net/dev").read_text().splitlines()[2:]}
+    inside = {line.split(":")[0].strip() for line in kit.text("Bash", command="cat /proc/net/dev").splitlines()[2:]}
+    without = kit.text("Bash", command="cat /proc/net/de[v]").splitlines()[2:]
+    assert (inside, {line.split(":")[0].strip() for line in without}) == (host, {"lo"})
+    out = Kit(tmp_path, rules=(parse_rule("Bash(cat /proc/self/status)", "allow", outside=True),))
+    assert out.text("Bash", command="cat /proc/self/status").count("NoNewPrivs:\t0") == 1
     assert "forbids it" in kit.error("Bash", command="rm x")
     assert "forbids it" in kit.error("Bash", command="echo $(rm x)")
 
@@ -257,17 +408,39 @@ def test_protected_paths_are_out_of_reach_of_a_boxed_command(tmp_path: Path) -> 
     (tmp_path / "AGENTS.md").write_text("rules")
     kit = Kit(tmp_path)
     kit.done("Bash", command="echo obey > AGENTS.md; mkdir .ra; echo x > CLAUDE.md")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["AGENTS.md"]
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == [".ra.set-aside", "AGENTS.md", "CLAUDE.md.set-aside"]
     assert (tmp_path / "AGENTS.md").read_text() == "rules"
 
 
-# Callables
+@needs_bwrap
+def test_git_commands_that_write_cost_one_question(tmp_path: Path) -> None:
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    names = [f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")]
+    env = {"PATH": os.environ["PATH"], **dict.fromkeys(names, "a")}
+    settings = {"Bash": {"env": list(env)}}
+    refused = Kit(tmp_path, env=env, settings=settings)
+    assert "git would write to the repository" in refused.error("Bash", command="git add .")
+    assert "--allow 'Bash(@git)'" in str(refused.events)
+    refused.text("Bash", command="git status; git branch; git stash list")
+    kit = Kit(tmp_path, env=env, settings=settings, ask=answers("session"))
+    kit.text("Bash", command="echo x > a; git add a")
+    kit.text("Bash", command='git commit -qm "$(echo message)"')
+    assert kit.text("Bash", command="git log --oneline --format=%s") == "message"
+    assert len(kit.questions) == 1
+    rules = (parse_rule("Bash(git commit:*)", "allow"),)
+    ruled = Kit(tmp_path, env=env, settings=settings, rules=rules)
+    ruled.text("Bash", command="git commit -q --allow-empty -m two")
+    assert "git would write" in ruled.error("Bash", command="git reset --hard")
 
 
-def test_recall_fetch_and_agent_come_from_outside(tmp_path: Path) -> None:
-    kit = Kit(tmp_path, recall=nothing, agent=no_agent, fetch=nothing, rules=(parse_rule("WebFetch", "allow"),))
+# The session's tools
+
+
+def test_recall_and_agent_ask_the_session(tmp_path: Path) -> None:
+    kit = Kit(tmp_path, session=Talk(), rules=(parse_rule("WebFetch", "allow"),))
     assert kit.text("Recall", query="#12") == "#12"
-    assert kit.text("WebFetch", url="https://example.com/") == "https://example.com/"
+    assert "WebFetch failed: " in kit.error("WebFetch", url="http://127.0.0.1:9/")
     assert "must begin with" in kit.error("WebFetch", url="file:///etc/passwd")
     assert kit.done("Agent", task="look") == Done(
         ToolResult("c1", "Agent", (Text("did look"),)), (Spent("m", Usage(1, 2), purpose="agent"),)
@@ -298,7 +471,7 @@ def test_a_tool_can_be_turned_off_or_held_to_a_folder(tmp_path: Path) -> None:
     (tmp_path / "docs/a").write_text("doc")
     (tmp_path / "b").write_text("b")
     kit = Kit(tmp_path, settings={"Bash": {"enabled": False}, "Read": {"rootDir": "docs"}, "LS": False})
-    assert [spec.name for spec in kit.box.specs] == ["Edit", "Glob", "Grep", "Read", "Write"]
+    assert [spec.name for spec in kit.box.specs] == ["Edit", "Glob", "Grep", "Read", "WebFetch", "Write"]
     assert kit.text("Read", path="a") == "doc"
     assert kit.text("Read", path=str(tmp_path / "docs/a")) == "doc"
     assert "outside the folder that Read is held to" in kit.error("Read", path="../b")

@@ -8,17 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from ra.tools.paths import Place
-from ra.tools.sandbox import bubblewrap, landlock_box, seccomp
-from ra.tools.sandbox.find import Box
-from ra.tools.sandbox.landlock import FIRST_SAFE_ABI, abi
+from ra.tools.policy.paths import Project
+from ra.tools.sandbox import bubblewrap
+from ra.tools.sandbox.find import Box, Host
+from ra.tools.sandbox.guard import SET_ASIDE
 from ra.tools.sandbox.layout import worktree
 from tests.tools.world import outside_tmp
 
-KINDS = [
-    *(["bubblewrap"] if shutil.which("bwrap") else []),
-    *(["landlock"] if abi() >= FIRST_SAFE_ABI and seccomp.supported() else []),
-]
+pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 
 
 def git(folder: Path, *args: str) -> str:
@@ -38,17 +35,16 @@ def tree() -> Iterator[Path]:
         yield base / "tree"
 
 
-@pytest.fixture(params=KINDS)
-def box(request: pytest.FixtureRequest, tree: Path) -> Iterator[Box]:
-    kind = {"bubblewrap": bubblewrap.find, "landlock": landlock_box.find}[request.param]
-    found = kind(Place(str(tree), str(tree)), ())
+@pytest.fixture
+def box(tree: Path) -> Iterator[Box]:
+    found = bubblewrap.find(Project(str(tree), str(tree)), Host())
     assert found
     yield found
     found.close()
 
 
 def run(box: Box, tree: Path, command: str) -> str:
-    launch = box.launch(["bash", "--norc", "-c", command], str(tree))
+    launch = box.launch(["bash", "--norc", "-c", command], str(tree), git=True)
     env = {"PATH": os.environ["PATH"], "HOME": str(tree), **launch.env}
     done = subprocess.run(launch.argv, pass_fds=launch.fds, cwd=tree, env=env, capture_output=True, text=True)
     launch.finish()
@@ -83,7 +79,7 @@ def test_what_git_obeys_stays_as_it_is(tree: Path, box: Box, attempt: str) -> No
 
 
 def obeyed(common: Path) -> dict[str, bytes]:
-    files = [path for path in common.parent.rglob("*") if path.is_file()]
+    files = [path for path in common.parent.rglob("*") if path.is_file() and path.suffix != SET_ASIDE]
     return {str(path): path.read_bytes() for path in files if not {"objects", "refs", "logs"} & set(path.parts)}
 
 
@@ -101,14 +97,13 @@ def test_only_a_repository_that_knows_the_worktree_is_opened(tree: Path) -> None
     assert worktree(str(common.parent)) is None
 
 
-@pytest.mark.skipif("bubblewrap" not in KINDS, reason="bubblewrap is not installed")
 def test_an_object_with_another_hard_link_is_read_only(tree: Path) -> None:
     (tree / "a").write_text("x")
     git(tree, "add", "a")
     loose = next(path for path in (tree.parent / "main/.git/objects").rglob("*") if path.is_file())
     os.link(loose, tree.parent / "twin")
     before = loose.read_bytes()
-    box = bubblewrap.find(Place(str(tree), str(tree)), ())
+    box = bubblewrap.find(Project(str(tree), str(tree)), Host())
     assert box
     run(box, tree, f"chmod +w {loose}; echo x > {loose}; rm -f {loose}")
     box.close()

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from ra.tools.paths import Place
+from ra.tools.policy.paths import Project
 from ra.tools.sandbox.find import Box
 
 NOBODY = 65534
@@ -58,11 +58,15 @@ class World:
         """Who runs the commands."""
         return {} if self.uid == os.getuid() else {"user": self.uid, "group": self.uid, "extra_groups": []}
 
-    def place(self) -> Place:
-        return Place(str(self.project), str(self.project), str(self.home))
+    def own(self, box: Box) -> None:
+        """The box's private folders, as if this person had started ra."""
+        subprocess.run(["chown", "-R", f"{self.uid}:{self.uid}", Path(box.private_tmp).parent], check=True)
 
-    def run(self, box: Box, command: str) -> str:
-        launch = box.launch(["bash", "--norc", "-c", command], str(self.project))
+    def place(self) -> Project:
+        return Project(str(self.project), str(self.project), str(self.home))
+
+    def run(self, box: Box, command: str, *, git: bool = False) -> str:
+        launch = box.launch(["bash", "--norc", "-c", command], str(self.project), **({"git": True} if git else {}))
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.home), **launch.env}
         try:
             done = subprocess.run(
@@ -113,6 +117,9 @@ class World:
         harm += [f"changed {name}" for name in names if (self.outside / name).read_text() != "untouched"]
         if sorted(path.name for path in self.outside.iterdir()) != ["canary.txt", "linked.txt", "sock"]:
             harm.append("made or removed something outside")
+        at_home = sorted(str(path.relative_to(self.home)) for path in self.home.rglob("*"))
+        if at_home != [".config", ".config/gh", ".config/gh/hosts.yml", ".netrc", ".ssh", ".ssh/id_rsa"]:
+            harm.append("made or removed something at home")
         if (self.project / ".git/config").read_text() != self.config:
             harm.append("changed .git/config")
         hooks = self.project / ".git/hooks"

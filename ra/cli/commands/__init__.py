@@ -1,4 +1,4 @@
-"""Which command is it? Each lives in a module of its own, which holds a Typer app named `app`."""
+"""Run a command; each lives in a module of its own, which holds a Typer app named `app`."""
 
 import argparse
 import importlib
@@ -8,11 +8,14 @@ from functools import partial
 
 import typer
 
+from ra.app import App
 from ra.cli import flags
-from ra.cli.oneshot import read_config
+from ra.cli.configuration import read_config
 from ra.cli.output import Streams
 from ra.config.load import Resolved
+from ra.config.options import Options
 from ra.core.errors import UsageError
+from ra.core.text import visible
 
 MODULES = {name: f"{__name__}.{name}" for name in flags.COMMANDS} | {
     "bench": "ra.bench.command",  # a package of its own
@@ -20,7 +23,7 @@ MODULES = {name: f"{__name__}.{name}" for name in flags.COMMANDS} | {
 }
 
 
-class Call:
+class CommandContext:
     """What every command has at hand: the flags that stood before it, the configuration, the streams."""
 
     def __init__(self, before: argparse.Namespace, env: Mapping[str, str]) -> None:
@@ -35,9 +38,16 @@ class Call:
             self._resolved = self.resolve(self.args.agent)
         return self._resolved
 
+    def app(self, options: Options | None = None) -> App:
+        """What opens sessions with this configuration; its warnings go to stderr."""
+        return App(self.resolved, options or Options(), env=self.env, warn=self.warn)
+
+    def warn(self, text: str) -> None:
+        self.streams.err(f"ra: {visible(text)}\n")
+
     def trusted(self, agent: str | None) -> Resolved:
         """The configuration for a command that asks a model: what the project runs is agreed to, or refused."""
-        from ra.cli.trusting import settle  # only few commands ask one
+        from ra.cli.trust_prompt import settle  # only few commands ask one
 
         again = partial(self.resolve, agent or self.args.agent)
         return settle(again(), self.args, self.streams, again, terminal=False)
@@ -49,7 +59,7 @@ class Call:
 
 def run_command(before: Sequence[str], words: Sequence[str], *, program: str) -> int:
     """Run `words` (a command and its arguments); `before` are flags of a run that stood in front."""
-    call = Call(flags.parse(before, program), os.environ)
+    call = CommandContext(flags.parse(before, program), os.environ)
     name = words[0]
     app: typer.Typer = importlib.import_module(MODULES[name]).app
     command = typer.main.get_command(app)
@@ -61,19 +71,19 @@ def run_command(before: Sequence[str], words: Sequence[str], *, program: str) ->
             obj=call,
         )
     except typer.TyperException as error:
-        said = error.format_message().rstrip(".")
-        if not said:  # Typer has shown the help
+        message = error.format_message().rstrip(".")
+        if not message:  # Typer has shown the help
             return 2
-        raise UsageError(_misplaced(said, name, program) or f"{said}; see {program} {name} --help.") from error
+        raise UsageError(_misplaced(message, name, program) or f"{message}; see {program} {name} --help.") from error
     except typer.Abort:
         return 130
     return (code if isinstance(code, int) else 0) or int(call.streams.failed)
 
 
-def _misplaced(said: str, command: str, program: str) -> str:
+def _misplaced(message: str, command: str, program: str) -> str:
     """What to say about a flag of a run that stands behind the command."""
-    unknown, _, rest = said.partition("No such option: ")
-    flag = rest.split(" ")[0]
-    if unknown or flag not in flags.names():
+    unknown, _, option = message.partition("No such option: ")
+    flag = option.split(" ")[0]
+    if unknown or flag not in flags.BY_FLAG:
         return ""
     return f"{flag} goes before the command: {program} {flag} … {command}"

@@ -1,18 +1,18 @@
-"""`ra agent`: which agents are there, and how are they set?"""
+"""`ra agent`: list named agents and change their settings."""
 
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from ra.agent.settings import NO_AGENTS, check_strategy
 from ra.cli import table
-from ra.cli.commands import Call
+from ra.cli.commands import CommandContext
 from ra.config import paths
 from ra.config.edit import change
 from ra.config.show import shown
 from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
+from ra.session.settings import NO_AGENTS, check_strategy
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Named agents of the configuration.")
 
@@ -22,22 +22,22 @@ HEADS = ("AGENT", "MODEL", "STRATEGY", "HANDLER", "DESCRIPTION")
 @app.command("list")
 def list_agents(ctx: typer.Context) -> None:
     """Every named agent."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     agents = call.resolved.config.agents
     if not agents:
         call.streams.err("There are no named agents; add one under agents: in ra.yaml.\n")
         return
     rows = []
     for name in sorted(agents):
-        own = call.resolve(name).config
-        given = agents[name]
+        config = call.resolve(name).config
+        settings = agents[name]
         rows.append(
             (
                 name,
-                own.agent.model or "default",
-                own.session.context_strategy or "default",
-                str(given.get("handler") or ""),
-                str(given.get("description") or ""),
+                config.agent.model or "default",
+                config.session.context_strategy or "default",
+                str(settings.get("handler") or ""),
+                str(settings.get("description") or ""),
             )
         )
     table.show(call.streams, HEADS, rows)
@@ -46,7 +46,7 @@ def list_agents(ctx: typer.Context) -> None:
 @app.command()
 def show(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="ID")]) -> None:
     """The configuration that is in force for an agent, each value with its origin."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     call.streams.out(shown(call.resolve(agent)))
 
 
@@ -60,20 +60,20 @@ def capability(
     ] = None,
 ) -> None:
     """Change an agent in your own configuration file. Comments and order stay."""
-    call: Call = ctx.obj
-    known = call.resolved.config.agents
-    if agent not in known:
-        raise UsageError(f"No agent is named {agent!r}. Known agents: {', '.join(sorted(known)) or NO_AGENTS}.")
+    call: CommandContext = ctx.obj
+    agents = call.resolved.config.agents
+    if agent not in agents:
+        raise UsageError(f"No agent is named {agent!r}. Known agents: {', '.join(sorted(agents)) or NO_AGENTS}.")
     if context_strategy is None:
         raise UsageError(f"Say what to change: --context-strategy {'|'.join(STRATEGIES)}, or - to clear it.")
     value = None if context_strategy == "-" else check_strategy(context_strategy, place="--context-strategy")
     if value is not None and value.endswith(".py"):
         value = str((Path.cwd() / value).resolve())
     file = paths.user_file(call.env)
-    written = change(file, ("agents", agent, "contextStrategy"), value)
-    word = f"{'' if written else 'already '}{value or ('cleared' if written else 'not set')}"
+    changed = change(file, ("agents", agent, "contextStrategy"), value)
+    word = f"{'' if changed else 'already '}{value or ('cleared' if changed else 'not set')}"
     call.streams.err(f"{agent}: contextStrategy {word} in {file}.\n")
     now = call.resolve(agent).config.session.context_strategy
-    wanted = value or call.resolve(None).config.session.context_strategy  # cleared: what holds for all
-    if now != wanted:
+    expected = value or call.resolve(None).config.session.context_strategy  # cleared: what holds for all
+    if now != expected:
         call.streams.err(f"But {now!r} is in force: another file or flag says so; see ra agent show {agent}.\n")

@@ -1,4 +1,4 @@
-"""`ra compact`: what would go, what would it save, and shall it?"""
+"""`ra compact`: show what a compaction would hide and save, and do it."""
 
 import asyncio
 from typing import Annotated
@@ -6,12 +6,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from ra.app import App, Options
-from ra.cli.commands import Call
+from ra.cli.commands import CommandContext
 from ra.cli.context_view import previewed
-from ra.cli.safe import visible
-from ra.core.facts import Checkpointed
-from ra.reading import Reading
 
 app = typer.Typer(add_completion=False, help="Compact a session, or show what that would do.")
 
@@ -24,27 +20,22 @@ def compact(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
     """Shorten what the model sees of a session. Nothing is lost: `ra recall` reads it back."""
-    call: Call = ctx.obj
-    reading = Reading(call.resolved, session or None)
-    plan = reading.compaction()
-    if as_json:
-        call.streams.out(msgspec.json.encode(plan).decode() + "\n")
-    elif dry_run or not plan.worth:
-        call.streams.out(previewed(plan))
-    if dry_run or not plan.worth:
-        return
-    for fact in asyncio.run(_compact(call, reading.timeline.session)):
-        if isinstance(fact, Checkpointed):
-            words = f"{plan.messages} messages are hidden; `ra recall '{plan.hidden}'` reads them back"
-            call.streams.err(f"Compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens. {words}.\n")
+    call: CommandContext = ctx.obj
+    asyncio.run(_compact(call, session, dry_run=dry_run, as_json=as_json))
 
 
-async def _compact(call: Call, session: str) -> tuple[object, ...]:
-    app = App(call.resolved, Options(), env=call.env, warn=lambda text: call.streams.err(f"ra: {visible(text)}\n"))
-    live = app.open(resume=session)
+async def _compact(call: CommandContext, session_id: str, *, dry_run: bool, as_json: bool) -> None:
+    session = call.app().stored(session_id or None, write=not dry_run)
     try:
-        assembly = await live.engine.assemble(force="asked")
-        live.journal.record(*assembly.facts)
-        return assembly.facts
+        plan = session.preview_compaction()
+        if as_json:
+            call.streams.out(msgspec.json.encode(plan).decode() + "\n")
+        elif dry_run or not plan.worth:
+            call.streams.out(previewed(plan))
+        checkpoint = await session.compact() if plan.worth and not dry_run else None
     finally:
-        await live.close()
+        await session.close()
+    if checkpoint is not None:
+        words = f"{plan.messages} messages are hidden; `ra recall '{plan.hidden}'` reads them back"
+        sizes = f"{checkpoint.before:,} → {checkpoint.after:,} tokens"
+        call.streams.err(f"Compacted ({checkpoint.strategy}): {sizes}. {words}.\n")

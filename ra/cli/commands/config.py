@@ -1,14 +1,15 @@
-"""`ra config`: what is in force, is it right, and where to begin?"""
+"""`ra config`: show, check or start a configuration file."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
-from ra.cli.commands import Call
+from ra.cli.commands import CommandContext
 from ra.config import paths, reference
 from ra.config.show import shown
 from ra.core.errors import UserError
+from ra.core.text import visible
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Show, check or start a configuration file.")
 
@@ -16,14 +17,14 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Show, check 
 @app.command()
 def show(ctx: typer.Context) -> None:
     """The resolved configuration, each value with its origin."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     call.streams.out(shown(call.resolved))
 
 
 @app.command()
 def check(ctx: typer.Context) -> None:
     """Is every file right? Exit 2 with file, line and key if not."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     files = "\n".join(str(path) for path in call.resolved.files) or "no configuration files; the defaults hold"
     call.streams.out(f"{files}\n")
 
@@ -31,8 +32,32 @@ def check(ctx: typer.Context) -> None:
 @app.command()
 def path(ctx: typer.Context) -> None:
     """Where your own configuration file is, and where data is kept."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     call.streams.out(f"{paths.user_file(call.env)}\n{call.resolved.data_dir}\n")
+
+
+@app.command("import")
+def import_settings(
+    ctx: typer.Context,
+    agent: Annotated[Literal["claude", "codex"], typer.Argument(help="whose settings")],
+) -> None:
+    """Show what the settings of another agent would be in ra.yaml. Nothing is written: copy what you want."""
+    import yaml
+
+    from ra.config.importing import settings_of
+
+    call: CommandContext = ctx.obj
+    home = paths.home(call.env)
+    if home is None:
+        raise UserError("HOME is not set, so there is nowhere to look.")
+    imported = settings_of(agent, home, call.resolved.root)
+    for note in imported.notes:
+        call.streams.err(f"ra: {visible(note)}\n")
+    if not imported.files:
+        raise UserError(f"There are no settings of {agent} in {home} or in this project.")
+    call.streams.err(f"From {', '.join(imported.files)}, for {paths.user_file(call.env)}:\n")
+    shown = yaml.safe_dump(imported.settings, sort_keys=False, allow_unicode=True) if imported.settings else ""
+    call.streams.out(shown or "# nothing that ra.yaml has a key for\n")
 
 
 @app.command()
@@ -41,7 +66,7 @@ def init(
     user: Annotated[bool, typer.Option("--user", help="your own file instead of the project's")] = False,
 ) -> None:
     """Write a commented ra.yaml with every key and its default."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     target = paths.user_file(call.env) if user else Path.cwd() / paths.FILE_NAME
     commented = "".join(
         line if line.startswith("#") or not line.strip() else f"# {line}"

@@ -1,16 +1,16 @@
-"""`ra context`: what does the model see, token by token?"""
+"""`ra context`: show what the model sees, token by token."""
 
+import asyncio
 from typing import Annotated
 
 import msgspec
 import typer
 
-from ra.cli.commands import Call
-from ra.cli.context_view import show_report
-from ra.cli.safe import visible
-from ra.cli.table import money
-from ra.core.model import Usage
-from ra.reading import Reading
+from ra.cli.commands import CommandContext
+from ra.cli.context_view import show_report, told_difference
+from ra.core.errors import UserError
+from ra.core.text import visible
+from ra.session.snapshot import Snapshot
 
 app = typer.Typer(add_completion=False, help="What the next request holds, by source.")
 
@@ -28,34 +28,31 @@ def context(
     `show` prints the request itself, as the provider's JSON. `diff` names the first byte at which the last request
     left the cached prefix, the source it lies in, and what that cost.
     """
-    call: Call = ctx.obj
-    chosen = session or (what if what not in ("show", "diff") else "")
-    reading = Reading(call.resolved, chosen or None, at=at)
-    if what == "diff":
-        _diff(reading, call, as_json=as_json)
-        return
-    request = reading.next_request().request
-    if what == "show":
-        text = msgspec.json.format(msgspec.json.encode(reading.body(request)), indent=2).decode() + "\n"
-        call.streams.out(visible(text) if call.streams.out_tty else text)
-        return
-    show_report(reading.report(request), call.streams, as_json=as_json)
+    call: CommandContext = ctx.obj
+    session_id = session or (what if what not in ("show", "diff") else "")
+    asyncio.run(_show(call, session_id, what, at, as_json=as_json))
 
 
-def _diff(reading: Reading, call: Call, *, as_json: bool) -> None:
-    found = reading.difference()
+async def _show(call: CommandContext, session_id: str, what: str, at: int | None, *, as_json: bool) -> None:
+    session = call.app().stored(session_id or None)
+    try:
+        if not any(True for _ in session.events()):
+            raise UserError(f"Session {session.id} has nothing in it yet. `ra sessions list` shows the others.")
+        snapshot = await session.context(at)
+        if what == "diff":
+            await _diff(snapshot, call, as_json=as_json)
+        elif what == "show":
+            text = msgspec.json.format(msgspec.json.encode(snapshot.body()), indent=2).decode() + "\n"
+            call.streams.out(visible(text) if call.streams.out_tty else text)
+        else:
+            show_report(snapshot.report, call.streams, as_json=as_json)
+    finally:
+        await session.close()
+
+
+async def _diff(snapshot: Snapshot, call: CommandContext, *, as_json: bool) -> None:
+    difference = await snapshot.difference()
     if as_json:
-        call.streams.out(msgspec.json.encode(found).decode() + "\n")
+        call.streams.out(msgspec.json.encode(difference).decode() + "\n")
         return
-    if found is None:
-        call.streams.out("The last request extends the one before it byte for byte: the whole prefix could be read.\n")
-        return
-    model = reading.configured.model
-    new = reading.price(model, Usage(cache_write=found.anew))
-    read = reading.price(model, Usage(cache_read=found.anew))
-    cost = f", {money(new - read)} more than reading them" if new is not None and read is not None else ""
-    call.streams.out(
-        f"The prefix broke at byte {found.byte:,}, in {found.source}: "
-        f"{found.anew:,} tokens had to be sent anew{cost}.\n"
-        f"- {visible(found.old)}\n+ {visible(found.new)}\n"
-    )
+    call.streams.out(told_difference(difference, snapshot))

@@ -1,6 +1,7 @@
-"""`ra cost`: what was spent, and on what? And what would one call cost?"""
+"""`ra cost`: show what was spent and on what, and price one call."""
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -8,7 +9,7 @@ import typer
 
 from ra.app import open_prices, open_store
 from ra.cli import table
-from ra.cli.commands import Call
+from ra.cli.commands import CommandContext
 from ra.cli.commands.sessions import span
 from ra.core.errors import UserError
 from ra.core.facts import TimelineEvent
@@ -22,20 +23,29 @@ app = typer.Typer(add_completion=False, invoke_without_command=True, help="What 
 def cost(
     ctx: typer.Context,
     since: Annotated[str, typer.Option("--since", help="such as 7d or 12h; without it, everything")] = "",
-    by: Annotated[str, typer.Option("--by", help="session, model, source, tool or day")] = "model",
+    by: Annotated[
+        str, typer.Option("--by", help="session, model, source, tool or day; with --from also project")
+    ] = "model",
     session: Annotated[str, typer.Option("--session", help="only this session")] = "",
     everywhere: Annotated[bool, typer.Option("--all", "-a", help="of all projects")] = False,
+    logs: Annotated[
+        list[Path] | None, typer.Option("--from", help="other agents' logs, such as ~/.claude; repeatable")
+    ] = None,
+    what_if: Annotated[str, typer.Option("--what-if", help="what it would have cost, such as auto or digest")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """What was spent in this project, dearest first."""
+    """What was spent in this project, dearest first; with --from, what other agents' logs record."""
     if ctx.invoked_subcommand is not None:
         return
-    call: Call = ctx.obj
-    divided = next((known for known in ledger.BYS if known == by), None)
+    call: CommandContext = ctx.obj
+    if what_if:
+        _what_if(call, what_if, since, session, everywhere=everywhere, as_json=as_json)
+        return
+    divided = next((name for name in ledger.BYS if name == ("session" if by == "project" and logs else by)), None)
     if divided is None:
         raise UserError(f"--by {by!r}: write session, model, source, tool or day.")
     begin = time.time() - span(since) if since else None
-    bills = _bills(call, session, everywhere=everywhere)
+    bills = _logged(call, logs, by) if logs else _bills(call, session, everywhere=everywhere)
     prices = open_prices(call.resolved).row
     rows = ledger.fold(bills.items(), by=divided, rows=prices, since=begin)
     if as_json:
@@ -45,9 +55,9 @@ def cost(
         call.streams.err("Nothing was spent yet.\n")
         return
     # One call carries several sources: only by model is each of them counted once.
-    whole = ledger.total(ledger.fold(bills.items(), by="model", rows=prices, since=begin))
+    total = ledger.total(ledger.fold(bills.items(), by="model", rows=prices, since=begin))
     top = max((row.dollars for row in rows), default=0) or 1
-    shown = [
+    cells = [
         [
             row.key or "–",
             str(row.calls),
@@ -56,15 +66,52 @@ def cost(
             table.money(row.dollars if row.unpriced < row.calls else None),
             "█" * round(float(row.dollars / top) * 20),
         ]
-        for row in [*rows, whole]
+        for row in [*rows, total]
     ]
-    shown[-1][-1] = ""
-    table.show(call.streams, [by, "calls", "input", "output", "cost", ""], shown, right=(1, 2, 3, 4))
-    if whole.unpriced:
-        call.streams.err(f"ra: {table.unpriced(whole)}\n")
+    cells[-1][-1] = ""
+    table.show(call.streams, [by, "calls", "input", "output", "cost", ""], cells, right=(1, 2, 3, 4))
+    if total.unpriced:
+        call.streams.err(f"ra: {table.unpriced(total)}\n")
 
 
-def _bills(call: Call, session: str, *, everywhere: bool) -> dict[str, list[TimelineEvent]]:
+def _logged(call: CommandContext, paths: list[Path], by: str) -> dict[str, list[TimelineEvent]]:
+    """The bills in other agents' logs by session, or by project."""
+    from ra.bench import spending  # a replay's parts load only for who asks
+
+    logs = spending.read_logs(paths, open_prices(call.resolved))
+    for line in logs.skipped:
+        call.streams.err(f"ra: skipped {line}\n")
+    if by != "project":
+        return logs.bills
+    bills: dict[str, list[TimelineEvent]] = {}
+    for name, events in logs.bills.items():
+        bills.setdefault(logs.projects[name], []).extend(events)
+    return bills
+
+
+def _what_if(call: CommandContext, strategy: str, since: str, session: str, *, everywhere: bool, as_json: bool) -> None:
+    from ra.bench import spending  # a replay's parts load only for who asks
+
+    store = open_store(call.resolved)
+    begin = time.time() - span(since) if since else 0.0
+    chosen = [store.info(session)] if session else store.sessions(None if everywhere else str(call.resolved.root))
+    timelines = ((info.id, info.model, list(store.open(info.id, write=False).events())) for info in chosen)
+    recent = (one for one in timelines if one[2] and one[2][-1].time >= begin)
+    told = spending.what_if(recent, open_prices(call.resolved), strategy)
+    if as_json:
+        call.streams.out(msgspec.json.encode(told._asdict() | {"strategy": strategy}).decode() + "\n")
+    elif not told.sessions:
+        call.streams.err("No session with a bill to replay.\n")
+    else:
+        call.streams.out(
+            f"{told.sessions} sessions cost ${told.billed:.2f}. Under {strategy} they would have cost "
+            f"${told.replayed:.2f} ({told.replayed / told.billed - 1:+.0%}).\n"
+            if told.billed
+            else f"{told.sessions} sessions cost nothing.\n"
+        )
+
+
+def _bills(call: CommandContext, session: str, *, everywhere: bool) -> dict[str, list[TimelineEvent]]:
     """Every bill by session. What a fork was begun with was paid by the session that it is a copy of."""
     store = open_store(call.resolved)
     only = store.info(session).id if session else ""
@@ -86,7 +133,7 @@ def quote(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
     """The price of one call."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     usage = Usage(input_tokens, output_tokens, cache_read, cache_write)
     price = open_prices(call.resolved).price(model, usage)
     if price is None:

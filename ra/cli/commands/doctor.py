@@ -1,4 +1,4 @@
-"""`ra doctor`: what is in order here, what is not, and what to do about it?"""
+"""`ra doctor`: print what works here, what does not, and how to mend it."""
 
 import shutil
 import textwrap
@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from ra.cli import checks
-from ra.cli.commands import Call
-from ra.cli.safe import visible
+from ra.cli.commands import CommandContext
 from ra.core.errors import RaError
+from ra.core.text import visible
 
 app = typer.Typer(
     add_completion=False, help="Check keys, model, sandbox, terminal, store, config, trust and MCP; ask no paid API."
@@ -26,29 +26,29 @@ def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> int:
     """Check everything that a run needs. Exit 1 if there is a problem; a warning is none. No key is tried."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     try:
-        found = checks.everything(call.resolved, call.env, call.streams, call.args.sandbox or "auto", now=time.time())
+        results = checks.everything(call.resolved, call.env, call.streams, call.args.sandbox or "auto", now=time.time())
     except RaError as error:
-        found = [checks.unreadable(error, call.env)]
+        results = [checks.unreadable(error, call.env)]
     if as_json:
-        call.streams.out(checks.as_json(found).decode() + "\n")
+        call.streams.out(checks.as_json(results).decode() + "\n")
     else:
-        for check in found:
+        for check in results:
             call.streams.out(_shown(call, check))
-    return 1 if any(check.verdict == "problem" for check in found) else 0
+    return 1 if any(check.verdict == "problem" for check in results) else 0
 
 
-def _shown(call: Call, check: checks.Check) -> str:
+def _shown(call: CommandContext, check: checks.Check) -> str:
     colour = COLOURS[check.verdict] if call.streams.colour and call.streams.out_tty else ""
     verdict = f"\x1b[{colour}m{check.verdict:<8}\x1b[0m" if colour else f"{check.verdict:<8}"
     short = checks.home_short(visible(check.words), call.env.get("HOME", ""))
-    told = [short, *map(visible, check.details), *([f"→ {visible(check.fix)}"] if check.fix else [])]
-    lines = [line for text in told for line in _folded(text, call)]
+    texts = [short, *map(visible, check.details), *([f"→ {visible(check.fix)}"] if check.fix else [])]
+    lines = [line for text in texts for line in _folded(text, call)]
     return f"{verdict} {check.name:<9} " + f"\n{'':<{MARGIN}}".join(lines) + "\n"
 
 
-def _folded(text: str, call: Call) -> list[str]:
+def _folded(text: str, call: CommandContext) -> list[str]:
     """On a terminal, lines that stay right of the margin."""
     if not call.streams.out_tty:
         return [text]

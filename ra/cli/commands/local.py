@@ -1,10 +1,10 @@
-"""`ra local`: is the embedded model there, and how does one get it?"""
+"""`ra local`: install the embedded model, or show its state."""
 
 from typing import Annotated
 
 import typer
 
-from ra.cli.commands import Call
+from ra.cli.commands import CommandContext
 from ra.providers import local, local_weights
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="The embedded model: install, status.")
@@ -15,7 +15,7 @@ def install(
     ctx: typer.Context, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress")] = False
 ) -> None:
     """Fetch the weights of the embedded model (98 MB, once) and keep them in the data directory."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
 
     def say(text: str) -> None:
         if not quiet:
@@ -28,7 +28,7 @@ def install(
 @app.command()
 def status(ctx: typer.Context) -> None:
     """Is it installed? Exit 1 if not."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     if local.available(call.resolved.data_dir):
         call.streams.out(f"{local.MODEL}\t{local_weights.path(call.resolved.data_dir)}\n")
         return

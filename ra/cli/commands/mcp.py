@@ -1,4 +1,4 @@
-"""`ra mcp`: which servers are there and what do they bring, and how does another program use ra as one?"""
+"""`ra mcp`: list MCP servers with their tools, or serve ra itself as one."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,10 +8,13 @@ import msgspec
 import typer
 
 from ra.app import App
-from ra.app.mcp import servers
-from ra.cli import oneshot, table
-from ra.cli.commands import Call
-from ra.cli.safe import one_line
+from ra.cli import configuration, table
+from ra.cli.commands import CommandContext
+from ra.config.mcp import mcp_servers
+from ra.core.errors import UserError
+from ra.core.text import visible_line
+from ra.session.recipe import Notices
+from ra.tools.mcp.connection import Unreachable
 from ra.tools.mcp.listing import Listing
 from ra.tools.mcp.offered import LAZY_ABOVE, specs
 from ra.tools.settings import McpServerSettings
@@ -30,19 +33,19 @@ def list_servers(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> int:
     """Start every server, ask what it offers, and keep that for later runs. Exit 1 if one is not there."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     everything = call.resolved.config.agent.mcp_servers
-    chosen = tuple(server for server in everything if not names or server.name in names)
+    servers = tuple(server for server in everything if not names or server.name in names)
     if names and (unknown := set(names) - {server.name for server in everything}):
         raise typer.BadParameter(f"no server is named {min(unknown)!r}; there is {_all(everything)}")
-    waiting = [item for item in call.resolved.untrusted if item.kind == "MCP server"]
+    waiting = [item for item in (*call.resolved.untrusted, *call.resolved.waiting) if item.kind == "MCP server"]
     if waiting:
         call.streams.err(f"ra: {len(waiting)} of this project's servers are not trusted; `ra trust` shows them.\n")
-    if not chosen:
+    if not servers:
         call.streams.err("No MCP servers; add some under agent.mcpServers in your configuration (docs/tools.md).\n")
         return 0
-    listings = asyncio.run(_asked(call, chosen))
-    rows = [(server, listings.get(server.name)) for server in chosen]
+    listings = asyncio.run(_asked(call, servers))
+    rows = [(server, listings.get(server.name)) for server in servers]
     if as_json:
         call.streams.out(msgspec.json.encode([_told(server, listing) for server, listing in rows]).decode() + "\n")
     else:
@@ -53,29 +56,64 @@ def list_servers(
 
 
 @app.command()
+def login(
+    ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="SERVER", help="one that is reached at a url")]
+) -> None:
+    """Sign in to a remote server in your browser. Its tokens are kept in a file that only you can read."""
+    call: CommandContext = ctx.obj
+    server = _remote(call, name)
+    try:
+        listing = asyncio.run(mcp_servers(call.resolved, call.env, Notices(call.warn), [server]).login(server))
+    except Unreachable as error:
+        raise UserError(f"{name}: {error}.") from error
+    call.streams.err(f"Signed in to {name}: {len(listing.tools)} tools.\n")
+
+
+@app.command()
+def logout(ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="SERVER", help="its name")]) -> None:
+    """Forget the tokens of a remote server."""
+    call: CommandContext = ctx.obj
+    server = _remote(call, name)
+    tokens = mcp_servers(call.resolved, call.env, Notices(call.warn), [server]).tokens(server)
+    had_tokens = tokens is not None and tokens.forget()
+    call.streams.err(f"The tokens of {name} are forgotten.\n" if had_tokens else f"There are no tokens of {name}.\n")
+
+
+def _remote(call: CommandContext, name: str) -> McpServerSettings:
+    servers = call.resolved.config.agent.mcp_servers
+    server = next((server for server in servers if server.name == name), None)
+    if server is None:
+        raise UserError(f"No server is named {name!r}; there is {_all(servers)}.")
+    if not server.url:
+        raise UserError(f"{name} is a program on this machine; there is nothing to sign in to.")
+    return server
+
+
+@app.command()
 def serve(ctx: typer.Context) -> None:
     """Be an MCP server on stdin and stdout: ask, recall and sessions, for the project in this folder.
 
     Nothing is asked: what would ask is refused. Flags of a run stand before the command: ra --write mcp serve.
     """
-    call: Call = ctx.obj
-    options = oneshot.options(call.args, None)
-    made = App(call.trusted(None), options, env=call.env, warn=lambda text: call.streams.err(f"ra: {text}\n"))
+    call: CommandContext = ctx.obj
+    options = configuration.options(call.args, None)
+    opener = App(call.trusted(None), options, env=call.env, warn=call.warn)
+    opener.check()
     from ra.server.mcp_stdio import serve as run  # the SDK: 0.9 s, and an error above need not wait for it
 
-    run(made)
+    run(opener)
 
 
-async def _asked(call: Call, chosen: Sequence[McpServerSettings]) -> dict[str, Listing]:
-    found = servers(call.resolved, call.env, lambda text: call.streams.err(f"ra: {text}\n"), only=chosen)
+async def _asked(call: CommandContext, settings: Sequence[McpServerSettings]) -> dict[str, Listing]:
+    servers = mcp_servers(call.resolved, call.env, Notices(call.warn), settings)
     try:
-        return await asyncio.to_thread(found.listings, fresh=True)
+        return await asyncio.to_thread(servers.listings, fresh=True)
     finally:
-        await found.close()
+        await servers.close()
 
 
-def _all(known: tuple[McpServerSettings, ...]) -> str:
-    return ", ".join(server.name for server in known) or "none"
+def _all(servers: tuple[McpServerSettings, ...]) -> str:
+    return ", ".join(server.name for server in servers) or "none"
 
 
 def _row(server: McpServerSettings, listing: Listing | None) -> list[str]:
@@ -84,9 +122,9 @@ def _row(server: McpServerSettings, listing: Listing | None) -> list[str]:
         return [server.name, "off", "", "", "", "", "", reached]
     if listing.failed:
         return [server.name, f"failed: {listing.failed}", "", "", "", "", "", reached]
-    told = "one tool" if listing.tokens > LAZY_ABOVE else "tools"
+    offered_as = "one tool" if listing.tokens > LAZY_ABOVE else "tools"
     counts = [str(len(listing.resources)), str(len(listing.prompts))]
-    return [server.name, "ok", str(len(listing.tools)), f"{listing.tokens:,}", told, *counts, reached]
+    return [server.name, "ok", str(len(listing.tools)), f"{listing.tokens:,}", offered_as, *counts, reached]
 
 
 def _told(server: McpServerSettings, listing: Listing | None) -> dict[str, object]:
@@ -104,12 +142,12 @@ def _told(server: McpServerSettings, listing: Listing | None) -> dict[str, objec
     }
 
 
-def _show_tools(call: Call, rows: list[tuple[McpServerSettings, Listing | None]], *, all_words: bool) -> None:
+def _show_tools(call: CommandContext, rows: list[tuple[McpServerSettings, Listing | None]], *, all_words: bool) -> None:
     for server, listing in rows:
         if listing is None or listing.failed:
             continue
         call.streams.out("\n")
         for spec in specs(server.name, listing):
-            call.streams.out(f"{spec.name}  {one_line(spec.description, 400 if all_words else 80)}\n")
+            call.streams.out(f"{spec.name}  {visible_line(spec.description, 400 if all_words else 80)}\n")
         for thing in (*listing.resources, *listing.prompts) if all_words else ():
-            call.streams.out(f"@{one_line(f'{server.name}:{thing.uri}  {thing.words}', 400)}\n")
+            call.streams.out(f"@{visible_line(f'{server.name}:{thing.uri}  {thing.words}', 400)}\n")

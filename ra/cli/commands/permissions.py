@@ -1,22 +1,23 @@
-"""`ra permissions`: what may the model do here, what would happen to this call, and why?"""
+"""`ra permissions`: explain what would happen to a call, and list the rules behind it."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import msgspec
 import typer
 
-from ra.app import Options
-from ra.app.tooling import allowed, rules, tools_here
-from ra.cli import oneshot, table
-from ra.cli.commands import Call
-from ra.cli.safe import visible
+from ra.cli import configuration, table
+from ra.cli.commands import CommandContext
+from ra.config.options import Options
+from ra.config.toolboxes import Toolboxes, allowed, rules
 from ra.core.errors import UsageError, UserError
 from ra.core.messages import ToolCall
+from ra.core.text import visible
 from ra.core.value import JsonObject
-from ra.tools.explain import View
-from ra.tools.explain import explain as judge
-from ra.tools.permissions import READERS, WRITERS
-from ra.tools.rules import BUILTIN
+from ra.session.recipe import Notices
+from ra.tools.policy.explain import Explanation
+from ra.tools.policy.explain import explain as judge
+from ra.tools.policy.permissions import READERS, WRITERS
+from ra.tools.policy.rules import BUILTIN
 from ra.tools.tool import Mistake
 from ra.tools.toolbox import Toolbox
 
@@ -34,15 +35,15 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
     """What would happen to this call, and why. Nothing is run."""
-    call: Call = ctx.obj
-    options = oneshot.options(call.args, call.streams)
+    call: CommandContext = ctx.obj
+    options = configuration.options(call.args, call.streams)
     toolbox = _toolbox(call, options)
-    asked = ToolCall("", _known(tool), _args(tool, subject, outside=outside))
-    box = toolbox.box if asked.name == "Bash" else None
+    tool_call = ToolCall("", _known(tool), _args(tool, subject, outside=outside))
+    box = toolbox.box if tool_call.name == "Bash" else None
     trouble = box.trouble if box else ""
     place = msgspec.structs.replace(toolbox.place, boxed=bool(box and not trouble), trouble=trouble)
     try:
-        view = judge(asked, toolbox.rules, place)
+        view = judge(tool_call, toolbox.rules, place)
     except Mistake as mistake:
         raise UserError(str(mistake)) from mistake
     finally:
@@ -52,24 +53,24 @@ def explain(
         call.streams.out(msgspec.json.encode(view).decode() + "\n")
         return
     sandbox = (box.name if box else "none") + (f" ({trouble})" if trouble else "")
-    call.streams.out(visible(_shown(asked, view, sandbox=sandbox)))
+    call.streams.out(visible(_shown(tool_call, view, sandbox=sandbox)))
 
 
 @app.command("list")
 def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False) -> None:
     """The rules that hold here, and who said so. Deny is stronger than ask, and ask than allow."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     resolved = call.resolved
-    kept = list(allowed(resolved).rules(resolved.root))
+    approved = list(allowed(resolved).rules(resolved.root))
     origin = str(resolved.origins.get(("agent", "permissions", "rules"), "the configuration"))
     rows = []
-    for rule in rules(resolved, oneshot.options(call.args, call.streams)):
+    for rule in rules(resolved, configuration.options(call.args, call.streams)):
         by_flag = str(rule) in (call.args.deny if rule.action == "deny" else call.args.allow)
-        who = f"--{rule.action}" if by_flag else "you, for this project" if str(rule) in kept else origin
+        who = f"--{rule.action}" if by_flag else "you, for this project" if str(rule) in approved else origin
         rows.append([rule.action, str(rule), who])
     if as_json:
-        told = [dict(zip(("action", "rule", "origin"), row, strict=True)) for row in rows]
-        call.streams.out(msgspec.json.encode(told).decode() + "\n")
+        objects = [dict(zip(("action", "rule", "origin"), row, strict=True)) for row in rows]
+        call.streams.out(msgspec.json.encode(objects).decode() + "\n")
         return
     if rows:
         table.show(call.streams, ["action", "rule", "from"], rows)
@@ -80,25 +81,25 @@ def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json
 @app.command()
 def forget(ctx: typer.Context, rule: Annotated[str, typer.Argument(help="as `ra permissions list` shows it")]) -> None:
     """Take back what you allowed for this project when you were asked."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     if not allowed(call.resolved).remove(call.resolved.root, rule):
         raise UserError(f"{rule!r} was not allowed here when asked; `ra permissions list` shows what was.")
     call.streams.err("Forgotten; it will be asked for again.\n")
 
 
-def _toolbox(call: Call, options: Options) -> Toolbox:
+def _toolbox(call: CommandContext, options: Options) -> Toolbox:
     """As a run has it, without MCP servers: their calls are judged by name."""
-    return tools_here(call.resolved, options, call.env, recall=_never, entries=tuple, agent=_never, fetch=_never)
+    return Toolboxes(call.resolved, options, call.env, Notices(_unheard)).explained()
 
 
-async def _never(_: str) -> Any:
-    raise AssertionError("a call that is explained is not run")
+def _unheard(text: str) -> None:
+    """A rule without effect is told of by a run."""
 
 
 def _known(tool: str) -> str:
-    near = next((name for name in BUILTIN if name.casefold() == tool.casefold() and name != tool), "")
-    if near:
-        raise UsageError(f"No tool is called {tool!r}; did you mean {near}?")
+    spelling = next((name for name in BUILTIN if name.casefold() == tool.casefold() and name != tool), "")
+    if spelling:
+        raise UsageError(f"No tool is called {tool!r}; did you mean {spelling}?")
     return tool
 
 
@@ -115,7 +116,7 @@ def _args(tool: str, subject: str, *, outside: bool) -> JsonObject:
         raise UsageError(f'For {tool} give the arguments as JSON, such as \'{{"name": "value"}}\'.') from error
 
 
-def _shown(call: ToolCall, view: View, *, sandbox: str) -> str:
+def _shown(call: ToolCall, view: Explanation, *, sandbox: str) -> str:
     lines = [f"{'may run' if part.nested else 'runs':<9} {part.text}\n{'':<12}{part.words}" for part in view.parts]
     if view.unclear:
         lines.append(f"{'unclear':<9} {view.unclear}: no rule with a pattern allows it")
@@ -123,7 +124,9 @@ def _shown(call: ToolCall, view: View, *, sandbox: str) -> str:
         lines.append(f"{'sandbox':<9} {sandbox}")
     match view.decision:
         case "allow":
-            lines.append(f"{'allowed':<9} {view.reason}{', outside the sandbox' if view.outside else ''}")
+            lines.append(f"{'allowed':<9} {view.reason}")
+            if call.name == "Bash":
+                lines.append(f"{'where':<9} {_where(view)}")
         case "ask":
             lines.append(f"{'asks':<9} {view.reason}; where nobody can be asked it is refused")
             if view.rule:
@@ -132,3 +135,9 @@ def _shown(call: ToolCall, view: View, *, sandbox: str) -> str:
         case "deny":
             lines.append(f"{'denied':<9} {view.reason}")
     return "\n".join(lines) + "\n"
+
+
+def _where(view: Explanation) -> str:
+    if view.outside:
+        return "outside the sandbox"
+    return "in the sandbox, with the network" if view.network else "in the sandbox, without network"

@@ -1,13 +1,12 @@
-"""`ra recall`: where was that said, and what exactly?"""
+"""`ra recall`: search a session, or read back the exact text behind a reference."""
 
+import asyncio
 from typing import Annotated
 
 import typer
 
-from ra.cli.commands import Call
-from ra.cli.safe import visible
-from ra.context.recall import recall as read_back
-from ra.reading import Reading
+from ra.cli.commands import CommandContext
+from ra.core.text import visible
 
 app = typer.Typer(add_completion=False, help="Search or read back anything that was ever said.")
 
@@ -19,6 +18,14 @@ def recall(
     session: Annotated[str, typer.Option("--session", help="this session instead of the latest")] = "",
 ) -> None:
     """Full-text search over the whole session, hidden or not; or the exact text behind a reference."""
-    call: Call = ctx.obj
-    text = read_back(" ".join(query), Reading(call.resolved, session or None).timeline)
+    call: CommandContext = ctx.obj
+    text = asyncio.run(_recall(call, session, " ".join(query)))
     call.streams.out((visible(text) if call.streams.out_tty else text) + "\n")
+
+
+async def _recall(call: CommandContext, session_id: str, query: str) -> str:
+    session = call.app().stored(session_id or None, hooks=False)
+    try:
+        return await session.recall(query)
+    finally:
+        await session.close()

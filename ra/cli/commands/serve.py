@@ -1,4 +1,4 @@
-"""`ra serve` (and `agentx daemon`): how do programs talk to agents? Over HTTP."""
+"""`ra serve` (and `agentx daemon`): serve agents over HTTP."""
 
 from functools import partial
 from typing import Annotated, Literal
@@ -7,10 +7,10 @@ import msgspec
 import typer
 
 from ra.app import App
-from ra.app.tooling import rules
-from ra.cli import oneshot
-from ra.cli.commands import Call
-from ra.cli.trusting import settle
+from ra.cli import configuration
+from ra.cli.commands import CommandContext
+from ra.cli.trust_prompt import settle
+from ra.config.toolboxes import rules
 
 app = typer.Typer(add_completion=False, help="The HTTP API: POST /task, POST /chat, GET /sessions.")
 
@@ -25,10 +25,16 @@ def serve(
     token: Annotated[
         str, typer.Option("--token", envvar="RA_SERVE_TOKEN", help="needed for any address but the loopback's")
     ] = "",
-    write: Annotated[bool, typer.Option("--write", help="file tools may write in the project")] = False,
+    edits: Annotated[
+        Literal["auto", "off"] | None, typer.Option("--edits", help="whether file tools may write in the project; off")
+    ] = None,
+    write: Annotated[bool, typer.Option("--write", help="the same as --edits auto")] = False,
     allow: Annotated[list[str] | None, typer.Option("--allow", help="such as 'Bash(git diff:*)'; repeatable")] = None,
     deny: Annotated[list[str] | None, typer.Option("--deny", help="stronger than any allow; repeatable")] = None,
     grace: Annotated[float, typer.Option("--grace", min=0, help="seconds for tasks to end on SIGTERM")] = 8.0,
+    workers: Annotated[
+        int, typer.Option("--workers", min=1, max=64, help="processes; more than one needs app.store: postgresql://…")
+    ] = 1,
     log_format: Annotated[
         Literal["text", "json"], typer.Option("--log-format", help="of the lines on stderr")
     ] = "text",
@@ -36,26 +42,32 @@ def serve(
     """Serve agents over HTTP until SIGTERM or Ctrl-C. Nothing is asked: what would ask is refused."""
     # Starlette and uvicorn: only this command pays for them.
     from ra.server.agents import Agents
-    from ra.server.daemon import Place
+    from ra.server.daemon import ListenAddress
     from ra.server.daemon import serve as run
     from ra.server.log import Log
+    from ra.server.supervisor import Inherited
+    from ra.web.server import SessionPage
+    from ra.web.sessions import ShownSessions
 
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     read = partial(call.resolve, trusting=call.args.trust)
     base = settle(read(None), call.args, call.streams, lambda **_: read(None), terminal=False)
-    flagged = oneshot.options(call.args, None)
+    flagged = configuration.options(call.args, None)
     options = msgspec.structs.replace(
         flagged,
         allow=(*flagged.allow, *(allow or ())),
         deny=(*flagged.deny, *(deny or ())),
-        write=write or flagged.write,
+        edits=edits or ("auto" if write else flagged.edits),
         served=True,
     )
     log = Log(log_format, base.config.app.log_level)
     # What is missing or misspelt is said now, not to the first client.
-    App(base, options, env=call.env, warn=log.warn)
+    served = App(base, options, env=call.env, warn=log.warn)
+    served.check()
     rules(base, options)
     agents = Agents(read, options, env=call.env, log=log)
     http = base.config.app.http
-    place = Place(host or http.host, http.port if port is None else port, token, grace)
-    return run(place, agents, log, started=lambda url: call.streams.out(f"{url}\n"))
+    place = ListenAddress(host or http.host, http.port if port is None else port, token, grace, workers)
+    page = SessionPage(ShownSessions(served))
+    inherited = Inherited.read(call.env)
+    return run(place, agents, log, started=lambda url: call.streams.out(f"{url}\n"), page=page, inherited=inherited)

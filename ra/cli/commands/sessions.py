@@ -1,4 +1,4 @@
-"""`ra sessions`: what was talked about, and how to take it along, copy it or get rid of it?"""
+"""`ra sessions`: list, show, export, import, copy, fork and delete sessions."""
 
 import time
 from collections.abc import Iterator
@@ -10,16 +10,15 @@ import typer
 
 from ra.app import open_prices, open_store
 from ra.cli import table
-from ra.cli.commands import Call
-from ra.cli.safe import visible
+from ra.cli.commands import CommandContext
 from ra.core.errors import UsageError, UserError
+from ra.core.text import visible
 from ra.costs import ledger
-from ra.timeline import export, readers
-from ra.timeline.sqlite import SqliteTimeline
-from ra.timeline.store import Store
+from ra.timeline import export, importers, opening
+from ra.timeline.store import Store, StoredTimeline
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Sessions: list, show, export, import, prune, rm, fork."
+    no_args_is_help=True, add_completion=False, help="Sessions: list, show, export, import, prune, rm, fork, copy."
 )
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="a session, or the beginning of its id")]
@@ -34,18 +33,18 @@ def list_sessions(
     as_json: Json = False,
 ) -> None:
     """Sessions of this project, latest first."""
-    call: Call = ctx.obj
-    found = open_store(call.resolved).sessions(None if everywhere else str(call.resolved.root), limit)
+    call: CommandContext = ctx.obj
+    infos = open_store(call.resolved).sessions(None if everywhere else str(call.resolved.root), limit)
     if as_json:
-        call.streams.out(msgspec.json.encode(found).decode() + "\n")
+        call.streams.out(msgspec.json.encode(infos).decode() + "\n")
         return
-    if not found:
+    if not infos:
         call.streams.err('No sessions yet. Start one with: ra "your question"\n')
         return
     now = time.time()
     rows = [
         [s.id, table.age(now - s.updated), str(s.events), s.model, table.money(s.dollars), s.title or "–"]
-        for s in found
+        for s in infos
     ]
     table.show(call.streams, ["id", "age", "events", "model", "cost", "title"], rows, right=(2, 4))
 
@@ -53,7 +52,7 @@ def list_sessions(
 @app.command()
 def show(ctx: typer.Context, session: Id, as_json: Json = False) -> None:
     """The whole conversation, as Markdown or as JSON lines."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     store = open_store(call.resolved)
     timeline = store.open(session, write=False)
     for text in _exported(store, timeline, markdown=not as_json):
@@ -67,7 +66,7 @@ def export_session(
     to: Annotated[Path | None, typer.Option("--to", "-o", help="a file; .md writes Markdown")] = None,
 ) -> None:
     """Write a session as JSON lines, whole, so that `import` gives the same session again."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     store = open_store(call.resolved)
     timeline = store.open(session, write=False)
     text = _exported(store, timeline, markdown=to is not None and to.suffix == ".md")
@@ -83,7 +82,7 @@ def export_session(
     call.streams.err(f"Written to {to}.\n")
 
 
-def _exported(store: Store, timeline: SqliteTimeline, *, markdown: bool) -> Iterator[str]:
+def _exported(store: Store, timeline: StoredTimeline, *, markdown: bool) -> Iterator[str]:
     """Part by part: a long session never stands in memory whole."""
     if markdown:
         return export.export_markdown(timeline.session, timeline.events())
@@ -97,15 +96,15 @@ def _exported(store: Store, timeline: SqliteTimeline, *, markdown: bool) -> Iter
 def import_sessions(
     ctx: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE…", help=f"transcripts of {', '.join(readers.READERS.values())}")
+        list[Path], typer.Argument(metavar="FILE…", help=f"transcripts of {', '.join(importers.READERS.values())}")
     ],
 ) -> None:
     """Take over recorded sessions; go on with one by `ra --resume ID`."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     store, prices = open_store(call.resolved), open_prices(call.resolved)
     imported = 0
     for file in files:
-        for transcript in readers.read(file):
+        for transcript in importers.read(file):
             for skipped in transcript.skipped:
                 call.streams.err(f"ra: {file}: {visible(skipped)}\n")
             if transcript.events:
@@ -126,7 +125,7 @@ def prune(
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
 ) -> None:
     """Delete old sessions of this project."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     seconds = span(older) if older else None
     if seconds is None and keep is None:
         raise UsageError("Say what to prune: --older 30d, or --keep 20 for all but the newest 20.")
@@ -136,16 +135,41 @@ def prune(
     if not yes and not typer.confirm(f"Delete old sessions of {whose} for good?", err=True):
         raise typer.Exit(1)
     project = None if everywhere else str(call.resolved.root)
-    gone = open_store(call.resolved).prune(older_than_s=seconds, keep=keep, project=project)
-    call.streams.err(f"{len(gone)} sessions deleted.\n")
+    deleted = open_store(call.resolved).prune(older_than_s=seconds, keep=keep, project=project)
+    call.streams.err(f"{len(deleted)} sessions deleted.\n")
 
 
 @app.command()
 def rm(ctx: typer.Context, session: Id) -> None:
     """Delete one session for good."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     open_store(call.resolved).delete(session)
     call.streams.err("Deleted.\n")
+
+
+@app.command()
+def copy(
+    ctx: typer.Context,
+    to: Annotated[str, typer.Option("--to", metavar="STORE", help="postgresql://…, or the path of a SQLite file")],
+    session: Annotated[str, typer.Argument(metavar="[ID]", help="one session; without it, all of this project")] = "",
+    everywhere: Annotated[bool, typer.Option("--all", "-a", help="of all projects")] = False,
+) -> None:
+    """Copy sessions to another store; what is there already stays as it is."""
+    call: CommandContext = ctx.obj
+    source, target = open_store(call.resolved), opening.open_store(call.resolved.data_dir, to)
+    if source.place == target.place:
+        raise UsageError(f"--to {visible(source.place)} is the store that the sessions are in.")
+    if session:
+        ids = [source.info(session).id]
+    else:
+        ids = [info.id for info in source.sessions(None if everywhere else str(call.resolved.root))]
+    there = {info.id for info in target.sessions()}
+    for session_id in (name for name in ids if name not in there):
+        opening.copy_session(source, session_id, target)
+    skipped = len(there.intersection(ids))
+    already = f"; {skipped} were there already" if skipped else ""
+    call.streams.err(f"{len(ids) - skipped} sessions copied to {visible(target.place)}{already}.\n")
+    target.close()
 
 
 @app.command()
@@ -155,7 +179,7 @@ def fork(
     at: Annotated[int | None, typer.Option("--at", min=0, help="only up to this position")] = None,
 ) -> None:
     """Copy a session, to go on from there in another direction."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     call.streams.out(open_store(call.resolved).fork(session, at) + "\n")
 
 

@@ -1,4 +1,4 @@
-"""`ra trust`: what may this project run, and since when do you agree?"""
+"""`ra trust`: show what this project would run, and agree to it."""
 
 import os
 from pathlib import Path
@@ -6,15 +6,15 @@ from typing import Annotated
 
 import typer
 
-from ra.cli.commands import Call
-from ra.cli.safe import visible
+from ra.cli.commands import CommandContext
 from ra.config.trust import FILE, Trust
 from ra.core.errors import UserError
+from ra.core.text import visible
 
 app = typer.Typer(add_completion=False, invoke_without_command=True, help="Trust this project's hooks and commands.")
 
 
-def _trust(call: Call) -> Trust:
+def _trust(call: CommandContext) -> Trust:
     return Trust(call.resolved.data_dir / FILE)
 
 
@@ -23,22 +23,22 @@ def trust(
     ctx: typer.Context,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
 ) -> None:
-    """Show what this project's ra.yaml runs or reaches, and agree to it. One changed byte asks again."""
+    """Show what this project's ra.yaml and .mcp.json run or reach, and agree to it. One changed byte asks again."""
     if ctx.invoked_subcommand is not None:
         return
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     items = call.resolved.items
     if not items:
         call.streams.err("There is nothing to trust here: no file of this project runs or reaches anything.\n")
         return
-    new = {item.key for item in call.resolved.untrusted}
+    untrusted_keys = {item.key for item in (*call.resolved.untrusted, *call.resolved.waiting)}
     for item in items:
-        call.streams.out(f"{'new  ' if item.key in new else 'known'}  {visible(item.line)}\n")
+        call.streams.out(f"{'new  ' if item.key in untrusted_keys else 'known'}  {visible(item.line)}\n")
         for file in item.files:
             name = os.path.relpath(file, call.resolved.root)
             if name not in item.what:
                 call.streams.out(f"       with {visible(name)}\n")
-    if not new:
+    if not untrusted_keys:
         call.streams.err("All of it is trusted already.\n")
         return
     if not yes and call.streams.err_tty and not typer.confirm("Trust it?", err=True):
@@ -50,7 +50,7 @@ def trust(
 @app.command("list")
 def list_trusted(ctx: typer.Context) -> None:
     """Every project that you trust."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     for project, keys in _trust(call).list().items():
         call.streams.out(f"{visible(project)}\t{', '.join(keys)}\n")
 
@@ -61,7 +61,7 @@ def revoke(
     project: Annotated[Path | None, typer.Argument(help="this project, unless told otherwise")] = None,
 ) -> None:
     """Take your trust back."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     target = (project or call.resolved.root).resolve()
     if not _trust(call).revoke(target):
         raise UserError(f"{target} was not trusted; `ra trust list` shows what is.")

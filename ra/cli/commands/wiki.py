@@ -1,4 +1,4 @@
-"""`ra wiki`: what do the team's pages say?"""
+"""`ra wiki`: find passages in the team's pages."""
 
 import asyncio
 import json
@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from ra.cli.commands import Call
-from ra.cli.safe import visible
-from ra.context.wiki import Passage, query
+from ra.cli.commands import CommandContext
+from ra.config.options import Options
+from ra.context.compose.wiki import Passage, query
 from ra.core.errors import UserError
 from ra.core.messages import say
+from ra.core.text import visible
 from ra.core.value import encode
-from ra.timeline.in_memory import MemoryTimeline
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Query folders of Markdown.")
 
@@ -37,24 +37,24 @@ def ask(
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="passages")] = 5,
 ) -> None:
     """The passages that say most about it, with file:line. Exit 1 when there are none."""
-    call: Call = ctx.obj
+    call: CommandContext = ctx.obj
     words = " ".join(question)
     dirs = [Path(folder) for folder in call.resolved.config.session.wiki.dirs]
     if not dirs:
         raise UserError("There is no wiki: name its folders in ra.yaml, such as `session: {wiki: {dirs: [docs]}}`.")
     if missing := [folder for folder in dirs if not folder.is_dir()]:
         raise UserError(f"session.wiki.dirs: there is no folder {missing[0]}; make it, or name the right one.")
-    found = query(words, dirs, root=call.resolved.root, limit=limit)
-    text = asyncio.run(_answer(call, words, found)) if answer and found else ""
+    passages = query(words, dirs, root=call.resolved.root, limit=limit)
+    text = asyncio.run(_answer(call, words, passages)) if answer and passages else ""
     if as_json:
-        passages = [json.loads(encode(passage)) for passage in found]
-        told = {"query": words, "passages": [{key: p[key] for key in p if key != "type"} for p in passages]}
-        call.streams.out(json.dumps({**told, **({"answer": text} if answer else {})}, ensure_ascii=False) + "\n")
+        rows = [json.loads(encode(passage)) for passage in passages]
+        fields = {"query": words, "passages": [{key: row[key] for key in row if key != "type"} for row in rows]}
+        call.streams.out(json.dumps({**fields, **({"answer": text} if answer else {})}, ensure_ascii=False) + "\n")
     elif answer:
         call.streams.out(f"{visible(text)}\n")
     else:
-        call.streams.out("\n\n".join(_shown(passage) for passage in found) + ("\n" if found else ""))
-    if not found:
+        call.streams.out("\n\n".join(_shown(passage) for passage in passages) + ("\n" if passages else ""))
+    if not passages:
         call.streams.err(f"The wiki says nothing about {visible(words)!r}.\n")
         raise typer.Exit(1)
 
@@ -63,14 +63,12 @@ def _shown(passage: Passage) -> str:
     return f"{visible(passage.place)}: {visible(passage.heading)}\n{visible(passage.text)}".rstrip()
 
 
-async def _answer(call: Call, question: str, passages: list[Passage]) -> str:
-    from ra.app import App, Options  # only for who wants an answer
-
-    parts = [f"<passage place={json.dumps(one.place)}>\n{one.heading}\n{one.text}\n</passage>" for one in passages]
-    app = App(call.resolved, Options(tools=False), env=call.env, warn=lambda text: call.streams.err(f"{text}\n"))
-    session = app.session(MemoryTimeline(), nested=True)
+async def _answer(call: CommandContext, question: str, passages: list[Passage]) -> str:
+    parts = [f"<passage place={json.dumps(hit.place)}>\n{hit.heading}\n{hit.text}\n</passage>" for hit in passages]
+    app = call.app(Options(tools=False))
+    session = app.session(app.timeline(ephemeral=True), strategy="timeline")
     message = say("user", f"{ANSWER}\n\nQuestion: {question}\n\n" + "\n".join(parts))
-    run = session.start(message)
+    run = session.prompt(message)
     try:
         async for _ in run:
             pass

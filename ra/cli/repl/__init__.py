@@ -1,4 +1,4 @@
-"""What happens when `ra` is started on a terminal without a prompt? A conversation, until its user leaves."""
+"""Start the interactive prompt on the terminal that is there."""
 
 import argparse
 import asyncio
@@ -10,23 +10,48 @@ from ra.cli.output import Streams
 
 if TYPE_CHECKING:
     from ra.cli.repl.complete import Completions
+    from ra.cli.repl.core import Repl
     from ra.cli.repl.terminal import Terminal
 
 DUMB = ("dumb", "unknown", "")
 
 
-def repl(app: App, args: argparse.Namespace, streams: Streams) -> int:
+def start(app: App, args: argparse.Namespace, streams: Streams) -> int:
     """Run until the user leaves, and say how: 0, 130 after Ctrl-C, 143 after SIGTERM."""
+    return asyncio.run(_run(app, args, streams))
+
+
+async def _run(app: App, args: argparse.Namespace, streams: Streams) -> int:
     from ra.cli.repl.complete import Completions
     from ra.cli.repl.core import Repl
 
-    async def run() -> int:
-        completions = Completions(app)
-        made = Repl(app, args, streams, _terminal(app, args, streams, completions))
-        completions.repl = made
-        return await made.main()
+    completions = Completions(app)
+    conversation = Repl(app, args, streams, _terminal(app, args, streams, completions), Commands())
+    completions.repl = conversation
+    return await conversation.main()
 
-    return asyncio.run(run())
+
+class Commands:
+    """The table of commands, loaded while the first line is being typed."""
+
+    def load(self) -> None:
+        from ra.cli.repl import commands  # noqa: F401 - loading it is the point
+
+    def knows(self, text: str) -> bool:
+        from ra.cli.repl import commands
+
+        return commands.find(text) is not None
+
+    def only_looks(self, text: str) -> bool:
+        from ra.cli.repl import commands
+
+        command = commands.find(text)
+        return command is not None and command.at_once and text.strip() not in commands.ALONE
+
+    async def run(self, repl: "Repl", text: str) -> None:
+        from ra.cli.repl import commands
+
+        await commands.run(repl, text)
 
 
 def _terminal(app: App, args: argparse.Namespace, streams: Streams, completions: "Completions") -> "Terminal":

@@ -1,4 +1,4 @@
-"""How does a conversation go on? One thing typed after the other: a prompt, a /command or a !command."""
+"""Run a conversation: one prompt, /command or !command after the other."""
 
 import argparse
 import asyncio
@@ -8,49 +8,81 @@ import signal
 import time
 from collections.abc import Awaitable
 from pathlib import Path
+from typing import Protocol
 
 import msgspec
 
-from ra.agent.run import Run
-from ra.agent.session import Session
 from ra.app import App
+from ra.cli import near_miss
 from ra.cli.output import Streams
-from ra.cli.paper import Paper
-from ra.cli.repl import asking, recap, shell
+from ra.cli.render import Paper, light_background
+from ra.cli.repl import permission_prompt, resume_banner, shell
+from ra.cli.repl.follow import Telling
 from ra.cli.repl.status import Status
-from ra.cli.repl.telling import Telling
 from ra.cli.repl.terminal import Fragments, Terminal
-from ra.cli.safe import one_line, visible
 from ra.core.asking import Answer, Question
 from ra.core.errors import RaError
-from ra.core.events import TurnEnded
+from ra.core.events import RunEnded, ToolEnded, TurnEnded
 from ra.core.messages import Message, Text
 from ra.core.model import Usage
-from ra.costs.promptcache import rules_for
+from ra.core.text import visible, visible_line
+from ra.costs.promptcache import CacheRules, rules_for
+from ra.session.run import Run
+from ra.session.session import Session
 
 FRAME_S = 0.03  # between two drawings of what streams
 SLICE_S = 0.003  # that anything may take before the keyboard is looked at
 TWICE_S = 2.0  # a second Ctrl-C within this time leaves
 LAST_WORDS_S = 1.0  # for a run to record what it had, when its user leaves
 
+SPOKEN = {"exit": "/quit", "quit": "/quit", "/exit": "/quit", "?": "/help", "/?": "/help"}
+"""What other programs understand, and the command here."""
+
+QUIET = "/edits next"  # Shift-Tab: the status line is the answer
+
 _COMMAND = re.compile(r"/[a-z]*(\s|$)")
+
+
+class SlashCommands(Protocol):
+    """What is typed with a slash. The commands know the conversation, so it cannot import them."""
+
+    def load(self) -> None:
+        """Get ready, before the first is typed."""
+        ...
+
+    def knows(self, text: str) -> bool:
+        """Whether one of ours has this name: then a file of the user or the project with that name does not count."""
+        ...
+
+    def only_looks(self, text: str) -> bool:
+        """Whether a run need not end before this command."""
+        ...
+
+    async def run(self, repl: "Repl", text: str) -> None:
+        """Do what the line says. Raises UsageError, in one line."""
+        ...
 
 
 class Repl:
     """The state of a conversation, and what may happen to it. Commands are in `commands`."""
 
-    def __init__(self, app: App, args: argparse.Namespace, streams: Streams, terminal: Terminal) -> None:
+    def __init__(
+        self, app: App, args: argparse.Namespace, streams: Streams, terminal: Terminal, commands: SlashCommands
+    ) -> None:
+        self._commands = commands
         self.app = app
         self.args = args
         self.streams = streams
         self.terminal = terminal
-        self.paper = Paper(colour=streams.colour, plain=terminal.plain, width=terminal.width)
+        light = light_background(app.env)
+        self.paper = Paper(colour=streams.colour, plain=terminal.plain, width=terminal.width, light=light)
         self.telling = Telling(self.paper)
         self.status = Status(clock=app.clock)
         self.attachments: list[str] = []  # files for the next prompt
-        self.outputs: list[shell.Output] = []  # of !commands, for the next prompt
+        self.outputs: list[shell.ShellOutput] = []  # of !commands, for the next prompt
         self.session: Session
         self.unfinished = False  # the last prompt has no answer, because the process ended
+        self._failed: Message | None = None  # the last prompt, when the provider failed to answer it
         self._run: Run | None = None
         self._doing: asyncio.Task[None] | None = None
         self._aside: set[asyncio.Task[None]] = set()  # commands that run beside a run
@@ -61,9 +93,11 @@ class Repl:
 
     async def main(self) -> int:
         args = self.args
-        self.use(self.app.open(resume=args.resume, latest=args.go_on, fork=args.fork, ephemeral=args.no_session))
+        session = self.app.open(resume=args.resume, latest=args.go_on, fork=args.fork, ephemeral=args.no_session)
+        session.ready()
+        self.use(session)
         self.attachments = list(args.file)
-        self.app.warn = lambda text: self.say(text, "yellow")
+        self.app.notices.listen(self.warn)
         loop = asyncio.get_running_loop()
         for name in ("SIGTERM", "SIGHUP"):
             with contextlib.suppress(AttributeError, NotImplementedError):  # Windows has neither
@@ -82,22 +116,27 @@ class Repl:
             worker.cancel()
             await asyncio.gather(worker, return_exceptions=True)
             await self.terminal.close()
+            self._say_how_to_come_back()
             await warming
             await self.session.close()
         if not worker.cancelled():
             worker.result()  # a bug crashes
         return self._code.result() if self._code.done() else 0
 
+    def _say_how_to_come_back(self) -> None:
+        if self.session.configured is not None and not self.args.no_session:
+            self.streams.err(f"ra -c goes on here; so does ra --resume {self.session.id}\n", dim=True)
+
     def _warm_up(self) -> None:
         """Load what the first prompt will need, while it is being typed."""
-        from ra.cli.repl import commands  # noqa: F401 - loading it is the point
-
-        self.app.price(self.app.model, Usage(input=1))
+        self._commands.load()
+        recipe = self.session.recipe
+        self.app.prices.price(recipe.model, Usage(input=1), recipe.provider)
 
     # --- what moves ---
 
     def above(self, width: int, rows: int) -> Fragments:
-        queued = [("class:queued", one_line(f"queued: {text}", width) + "\n") for text in self.terminal.waiting]
+        queued = [("class:queued", visible_line(f"queued: {text}", width) + "\n") for text in self.terminal.waiting]
         return [*self.telling.moving(width, rows), *queued[:rows]]
 
     def below(self, width: int) -> Fragments:
@@ -109,6 +148,9 @@ class Repl:
         """A line of ours, above the input."""
         self.terminal.show(self.paper.line(visible(text), style))
 
+    def warn(self, text: str) -> None:
+        self.say(text, "yellow")
+
     def show(self, text: str) -> None:
         self.terminal.show(text)
 
@@ -116,40 +158,40 @@ class Repl:
         from ra import __version__
 
         self.paper.resize(self.terminal.width)
-        self.say(f"ra {__version__} · {self.app.model} · {self.app.resolved.cwd} · /help", "dim")
-        told = recap.recap(self.session.journal.timeline.events())
-        self.unfinished = told.unfinished
-        self.show(recap.shown(told, self.paper, self.session.id))
+        self.say(f"ra {__version__} · {self.session.recipe.model} · {self.app.resolved.cwd} · /help", "dim")
+        recap = resume_banner.recap(self.session.events())
+        self.unfinished = recap.unfinished
+        self.show(resume_banner.shown(recap, self.paper, self.session.id))
 
     # --- the session ---
 
     def use(self, session: Session) -> None:
         """Go on with this session."""
         self.session = session
-        status, engine = self.status, session.engine
-        status.model = self.app.model
-        status.strategy = self.app.strategy
-        status.window = engine.window.limit
-        status.rules = rules_for(self.app.model, self.app.provider_name)
-        status.follow(session.journal.timeline.events())
+        status, recipe = self.status, session.recipe
+        status.model = recipe.model
+        status.edits = session.edits if recipe.info.tools and self.app.options.tools else ""
+        status.strategy = recipe.strategy.name
+        status.window = session.window
+        # The embedded model has no price, and its cache no clock that anybody pays for.
+        status.embedded = recipe.provider == "local"
+        status.rules = CacheRules("none") if status.embedded else rules_for(recipe.model, recipe.provider)
+        status.follow(session.events())
 
     async def switch(self, session: Session) -> None:
         """Go on with another session; this one is closed, and stays where it is stored."""
-        old = self.session
+        before = self.session
         self.use(session)
-        await old.close()
+        await before.close()
 
     # --- coming in ---
 
     def at_once(self, text: str) -> bool:
         """Commands that only look need not wait for a run to end."""
-        from ra.cli.repl import commands
-
-        command = commands.find(text)
-        if self._doing is None or command is None or not command.at_once:
+        if self._doing is None or not self._commands.only_looks(text):
             return False
         self._echo(text)
-        task = asyncio.create_task(self._safely(commands.run(self, text)))
+        task = asyncio.create_task(self._safely(self._commands.run(self, text)))
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
         return True
@@ -176,9 +218,9 @@ class Repl:
             self._stopped_at = -TWICE_S
             self._doing = asyncio.create_task(self._safely(self._handle(typed)))
             await asyncio.wait({self._doing})
-            done, self._doing = self._doing, None
-            if not done.cancelled():
-                done.result()
+            task, self._doing = self._doing, None
+            if not task.cancelled():
+                task.result()
             if self._code.done():
                 return
         self.leave(0)
@@ -191,33 +233,55 @@ class Repl:
             self.say(str(error), "red")
 
     async def _handle(self, typed: str) -> None:
-        text = typed.strip()
+        text = SPOKEN.get(typed.strip().lower(), typed.strip())
         self.paper.resize(self.terminal.width)
-        if _COMMAND.match(text):
-            from ra.cli.repl import commands
-
+        if text.startswith("/") and not self._commands.knows(text) and self.app.files.has_command(text):
             self._echo(text)
-            await commands.run(self, text)
+            await self._prompt(text)
+        elif _COMMAND.match(text):
+            self._echo(text)
+            await self._commands.run(self, text)
         elif text.startswith("!"):
             self._echo(text)
-            await shell.run(self, text[1:].strip())
+            await self._shell(text[1:].strip())
+        elif text and not typed.startswith(" ") and "\n" not in text and (hint := near_miss.in_conversation(text)):
+            self._echo(text)
+            self.say(f"{hint} Nothing was sent; to send it as it is, type a space in front.", "yellow")
         elif text:
             self._echo(typed.strip("\n"))
             await self._prompt(typed)
+        elif self._failed is not None:
+            await self._try_again(self._failed)
         elif self.unfinished:
-            self._echo(recap.GO_ON)
-            await self._prompt(recap.GO_ON)
+            self._echo(resume_banner.GO_ON)
+            await self._prompt(resume_banner.GO_ON)
+
+    async def _shell(self, command: str) -> None:
+        output = await shell.run(command, self.terminal, self.app.env.get("SHELL", ""))
+        self.outputs.append(output)
+        ended = f"exit {output.code}; " if output.code else ""
+        lines = output.text.count("\n")
+        count = f"{lines} line{'s' * (lines != 1)}"
+        self.say(f"{ended}{count} will go along with your next prompt; /drop takes them back", "dim")
 
     def _echo(self, text: str) -> None:
-        if not self.terminal.plain:
+        if not self.terminal.plain and text != QUIET:
             self.show("\n" + self.paper.line("› " + visible(text).replace("\n", "\n  "), "bold cyan"))
 
     # --- a prompt ---
 
     async def _prompt(self, typed: str) -> None:
-        prepared = await self.app.prepare(typed, files=tuple(map(Path, self.attachments)), ask_outside=self._outside)
+        prepared = await self.session.prepare(
+            typed, files=tuple(map(Path, self.attachments)), ask_outside=self._outside
+        )
         for warning in prepared.warnings:
             self.say(warning, "yellow")
+        if prepared.failed:
+            async with self._asking:
+                if await self.terminal.choose("Send the prompt without it?", {"n": "no", "y": "yes"}) != "y":
+                    self.say("Nothing was sent.", "dim")
+                    self.terminal.offer(typed)
+                    return
         self.unfinished, self.attachments = False, []
         blocks = tuple(
             msgspec.structs.replace(block, text=self.terminal.unfold(block.text)) if isinstance(block, Text) else block
@@ -226,18 +290,34 @@ class Repl:
         attached, self.outputs = tuple(output.block for output in self.outputs), []
         await self._follow(Message("user", (*blocks, *attached)))
 
+    async def _try_again(self, message: Message) -> None:
+        """The same prompt once more. Where nothing was answered yet, the first attempt is taken back."""
+        said = self.session.messages()
+        if said and said[-1].is_prompt:
+            self.session.rewind(said[-1])
+            await self._follow(message)
+        else:
+            self._echo(resume_banner.GO_ON)
+            await self._prompt(resume_banner.GO_ON)
+
     async def _follow(self, message: Message) -> None:
+        self._failed = None
         self.status.begin_turn()
         self.telling.begin()
-        self._run = run = self.session.start(message, ask=self.ask)
+        self._run = run = self.session.prompt(message, ask=self.ask)
         painter = asyncio.create_task(self._paint())
         yielded = time.monotonic()
         try:
             async for event in run:
                 self.telling.hear(event)
+                if isinstance(event, ToolEnded) and self.status.edits:
+                    self.status.edits = self.session.edits  # an answer may have changed it
                 if isinstance(event, TurnEnded):
                     self.status.pay(event.usage, event.dollars)
-                    self.status.window = self.session.engine.window.limit
+                    self.status.window = self.session.window
+                if isinstance(event, RunEnded) and event.outcome == "failed" and not self.terminal.plain:
+                    self._failed = message
+                    self.telling.note("Enter tries again", "dim")
                 self._dirty.set()
                 if time.monotonic() - yielded > SLICE_S:  # keys must not wait for a full queue of events
                     await asyncio.sleep(0)
@@ -275,9 +355,11 @@ class Repl:
     async def ask(self, question: Question) -> Answer:
         async with self._asking:
             await self.flush()
-            answer = await asking.ask(question, self.terminal, self.paper)
+            answer = await permission_prompt.ask(question, self.terminal, self.paper)
         if answer.edited is not None:
             self.telling.edited[question.call.id] = answer.edited
+        elif question.change is not None:
+            self.telling.previewed.add(question.call.id)
         return answer
 
     async def _outside(self, path: Path) -> bool:

@@ -1,12 +1,12 @@
-"""What was typed before? A file that only its owner can read."""
+"""Keep what was typed in a file that only its owner can read."""
 
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from prompt_toolkit.history import FileHistory
 
 from ra.cli.repl.pastes import LABEL
+from ra.system.files import append_private
 
 LONGEST = 10_000  # characters of one prompt that are worth keeping
 KEPT = 2_000_000  # bytes of the file; the older half goes when it is larger
@@ -30,7 +30,7 @@ class PrivateHistory(FileHistory):
             return
         try:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            os.close(os.open(self._path, os.O_CREAT | os.O_APPEND | os.O_WRONLY, 0o600))
+            append_private(self._path, b"")  # made private before prompt_toolkit writes to it
             self._shorten()
             super().store_string(string.encode("utf-8", "replace").decode())
         except OSError:
@@ -38,5 +38,5 @@ class PrivateHistory(FileHistory):
 
     def _shorten(self) -> None:
         if self._path.stat().st_size > KEPT:
-            data = self._path.read_bytes()
-            self._path.write_bytes(data[data.find(b"\n# ", len(data) // 2) :])
+            content = self._path.read_bytes()
+            self._path.write_bytes(content[content.find(b"\n# ", len(content) // 2) :])

@@ -1,7 +1,7 @@
-"""What do the keys do that a line editor does not have? Send, break the line, stop, leave, fold a paste, answer."""
+"""Bind the keys that a line editor does not have: send, break the line, stop, leave, fold a paste, answer."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
@@ -9,10 +9,13 @@ from prompt_toolkit.filters import Condition, Filter
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 
-from ra.cli.repl.pastes import clean
+from ra.cli.repl import picker
+from ra.cli.repl.history_search import HistorySearch
+from ra.cli.repl.pastes import Pastes, clean
+from ra.cli.repl.picker import Picker
+from ra.cli.repl.question import QuestionPanel
 
-if TYPE_CHECKING:
-    from ra.cli.repl.live import Live
+NEXT_EDITS = "/edits next"  # what Shift-Tab types
 
 
 class Clock:
@@ -25,11 +28,35 @@ class Clock:
         self.before, self.last = self.last, time.monotonic()
 
 
-def bindings(live: "Live") -> KeyBindings:
+class InputLine(Protocol):
+    """What the keys act on; the terminal that has them imports this module."""
+
+    buffer: Buffer
+    clock: Clock
+    pastes: Pastes
+    question: QuestionPanel | None
+    picker: Picker | None
+    search: HistorySearch
+
+    @property
+    def asks_line(self) -> bool: ...
+
+    def interrupt(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def take_in(self, text: str) -> None: ...
+
+    def turn_away(self) -> None: ...
+
+
+def bindings(live: InputLine) -> KeyBindings:
     keys = KeyBindings()
     asking = Condition(lambda: live.question is not None)
-    _editing(keys, live, ~asking)
-    _answering(keys, live, asking)
+    picking = Condition(lambda: live.picker is not None)
+    _editing(keys, live, ~asking & ~picking)
+    _answering(keys, live, asking & ~picking)
+    _searching(keys, live, ~asking & ~picking)
 
     @keys.add("c-c", eager=True)
     @keys.add("<sigint>", eager=True)
@@ -47,10 +74,11 @@ def bindings(live: "Live") -> KeyBindings:
     def _suspend(event: KeyPressEvent) -> None:
         event.app.suspend_to_background()
 
+    picker.bind(keys, live, picking)  # last: of two keys that would do, the last one does
     return keys
 
 
-def _editing(keys: KeyBindings, live: "Live", editing: Filter) -> None:
+def _editing(keys: KeyBindings, live: InputLine, editing: Filter) -> None:
     @keys.add("enter", filter=editing)
     def _send(event: KeyPressEvent) -> None:
         buffer = live.buffer
@@ -83,9 +111,44 @@ def _editing(keys: KeyBindings, live: "Live", editing: Filter) -> None:
     def _complete(event: KeyPressEvent) -> None:
         complete(live.buffer)
 
+    @keys.add("s-tab", filter=editing & Condition(lambda: live.buffer.complete_state is None))
+    def _edits(event: KeyPressEvent) -> None:
+        live.take_in(NEXT_EDITS)
+
+    @keys.add("s-tab", filter=editing & Condition(lambda: live.buffer.complete_state is not None))
+    def _previous(event: KeyPressEvent) -> None:
+        live.buffer.complete_previous()
+
     @keys.add("c-o", filter=editing)
     def _unfold(event: KeyPressEvent) -> None:
         live.take_in("/tools")
+
+
+def _searching(keys: KeyBindings, live: InputLine, editing: Filter) -> None:
+    """Ctrl-R shows earlier prompts that hold what is typed; Enter takes one into the input line."""
+    active = Condition(lambda: live.search.active)
+
+    @keys.add("c-r", filter=editing & ~active & Condition(lambda: not live.asks_line), eager=True)
+    def _begin(event: KeyPressEvent) -> None:
+        live.search.begin(live.buffer)
+
+    @keys.add("c-r", filter=active, eager=True)
+    def _older(event: KeyPressEvent) -> None:
+        live.buffer.complete_next()
+
+    @keys.add("c-s", filter=active, eager=True)
+    def _newer(event: KeyPressEvent) -> None:
+        live.buffer.complete_previous()
+
+    @keys.add("enter", filter=active, eager=True)
+    @keys.add("tab", filter=active, eager=True)
+    def _take(event: KeyPressEvent) -> None:
+        live.search.accept(live.buffer)
+
+    @keys.add("c-g", filter=active, eager=True)
+    @keys.add("escape", filter=active, eager=True)
+    def _cancel(event: KeyPressEvent) -> None:
+        live.search.cancel(live.buffer)
 
 
 def complete(buffer: Buffer) -> None:
@@ -93,16 +156,16 @@ def complete(buffer: Buffer) -> None:
     if buffer.complete_state is not None and buffer.complete_state.complete_index is not None:
         buffer.complete_next()
         return
-    found = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+    completions = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
     buffer.cancel_completion()
-    if len(found) == 1:
-        buffer.apply_completion(found[0])
-    elif found:
-        buffer.insert_text(get_common_complete_suffix(buffer.document, found))
+    if len(completions) == 1:
+        buffer.apply_completion(completions[0])
+    elif completions:
+        buffer.insert_text(get_common_complete_suffix(buffer.document, completions))
         buffer.start_completion()
 
 
-def _answering(keys: KeyBindings, live: "Live", asking: Filter) -> None:
+def _answering(keys: KeyBindings, live: InputLine, asking: Filter) -> None:
     @keys.add(Keys.Any, filter=asking, eager=True)
     @keys.add("enter", filter=asking, eager=True)
     def _key(event: KeyPressEvent) -> None:
@@ -120,5 +183,5 @@ def _answering(keys: KeyBindings, live: "Live", asking: Filter) -> None:
         live.turn_away()
 
 
-def _before(live: "Live") -> str:
+def _before(live: InputLine) -> str:
     return live.buffer.document.text_before_cursor

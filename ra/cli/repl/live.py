@@ -1,8 +1,9 @@
-"""How do typing and streaming share one terminal? What is finished scrolls up; input and status stay below it."""
+"""Let typing and streaming share one terminal: finished text scrolls up, input and status stay below it."""
 
 import asyncio
+import textwrap
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from prompt_toolkit.application import Application, run_in_terminal
@@ -29,15 +30,16 @@ from prompt_toolkit.layout.dimension import Dimension
 from prompt_toolkit.layout.menus import CompletionsMenu
 from prompt_toolkit.layout.processors import AppendAutoSuggestion, BeforeInput
 from prompt_toolkit.styles import Style
-from prompt_toolkit.widgets import SearchToolbar
 
 from ra.cli.repl.history import PrivateHistory
+from ra.cli.repl.history_search import HistorySearch
 from ra.cli.repl.keys import Clock, bindings
 from ra.cli.repl.pastes import Pastes, clean
-from ra.cli.repl.question import Question
+from ra.cli.repl.picker import Picker
+from ra.cli.repl.question import QuestionPanel
 from ra.cli.repl.screen import at_once as in_one_write
 from ra.cli.repl.screen import keyboard, screen
-from ra.cli.repl.terminal import Act, Fragments, Moving
+from ra.cli.repl.terminal import Act, Choice, Fragments, Moving, Picked
 
 MENU = 8  # rows that a menu of completions may take
 PROMPT = "› "
@@ -67,7 +69,8 @@ class Live:
     def __init__(self, *, term: str, colour: bool, history: Path, completer: Completer) -> None:
         self.pastes = Pastes()
         self.clock = Clock()
-        self.question: Question | None = None
+        self.question: QuestionPanel | None = None
+        self.picker: Picker | None = None
         self._label = PROMPT
         self._reply: asyncio.Future[str | None] | None = None  # of a line that is no prompt
         self._put_aside = Document()
@@ -80,10 +83,12 @@ class Live:
         self._stop: Act = lambda: None
         self._leave: Act = lambda: None
         self._task: asyncio.Task[None] | None = None
+        earlier = PrivateHistory(history)
+        self.search = HistorySearch(earlier, completer)
         self.buffer = Buffer(
-            completer=completer,
+            completer=self.search,
             complete_while_typing=Condition(self._completes_by_itself),
-            history=PrivateHistory(history),
+            history=earlier,
             auto_suggest=AutoSuggestFromHistory(),
             enable_history_search=False,
             multiline=True,
@@ -142,7 +147,7 @@ class Live:
         self.app.invalidate()
 
     async def choose(self, question: str, keys: Mapping[str, str]) -> str:
-        self.question = Question(question, keys)
+        self.question = QuestionPanel(question, keys)
         self.draw()
         try:
             return await self.question.answer
@@ -160,6 +165,26 @@ class Live:
         finally:
             self._label, self._reply = PROMPT, None
             self.buffer.document = self._put_aside
+            self.draw()
+
+    async def pick(
+        self, title: str, choices: Sequence[Choice], keys: Mapping[str, str], *, search: bool = True, marked: int = 0
+    ) -> Picked | None:
+        self._put_aside = self.buffer.document
+        self.picker = Picker(title, choices, keys, search=search, marked=marked)
+        self._label = "search › " if search else PROMPT
+        self.buffer.document = Document()
+        self.draw()
+        try:
+            return await self.picker.result
+        finally:
+            self._label, self.picker = PROMPT, None
+            self.buffer.document = self._put_aside
+            self.draw()
+
+    def offer(self, text: str) -> None:
+        if not self.buffer.text:
+            self.buffer.document = Document(self.pastes.fold(text))
             self.draw()
 
     async def lend(self, work: Callable[[], int]) -> int:
@@ -196,6 +221,9 @@ class Live:
 
     def interrupt(self) -> None:
         """Ctrl-C. What was queued comes back into the input line: it was meant for a world that is no more."""
+        if self.search.active:
+            self.search.cancel(self.buffer)
+            return
         if self._lent:
             return  # it was meant for who has the terminal, and reached them
         if self.question is not None or self._reply is not None:
@@ -225,6 +253,8 @@ class Live:
 
     def _completes_by_itself(self) -> bool:
         """A menu that comes unasked is welcome only where it saves typing: commands and paths."""
+        if self.search.active or self.picker is not None:
+            return self.search.active
         text = self.buffer.document.text_before_cursor
         word = text.rpartition(" ")[2].rpartition("\n")[2]
         return self._reply is None and self.question is None and (text.startswith("/") or word.startswith("@"))
@@ -241,11 +271,9 @@ class Live:
             self.leave()
 
     def _application(self, term: str, *, colour: bool) -> Application[None]:
-        search = SearchToolbar()
         control = BufferControl(
             self.buffer,
-            search_buffer_control=search.control,
-            input_processors=[AppendAutoSuggestion(), BeforeInput(lambda: self._label, style="class:prompt")],
+            input_processors=[AppendAutoSuggestion(), BeforeInput(self._before_input, style="class:prompt")],
         )
         field = Window(
             control,
@@ -257,9 +285,9 @@ class Live:
         above = Window(FormattedTextControl(self._above), dont_extend_height=True)
         below = Window(FormattedTextControl(self._below), height=1, dont_extend_height=True)
         menu = Float(xcursor=True, ycursor=True, content=CompletionsMenu(max_height=MENU, scroll_offset=1))
-        some = Condition(lambda: bool(self._above()))
-        rows = HSplit([ConditionalContainer(above, some), Window(height=1), field, search, below])
-        made: Application[None] = Application(
+        anything_above = Condition(lambda: bool(self._above()))
+        rows = HSplit([ConditionalContainer(above, anything_above), Window(height=1), field, below])
+        application: Application[None] = Application(
             layout=Layout(FloatContainer(rows, [menu]), field),
             style=STYLE,
             key_bindings=merge_key_bindings([load_auto_suggest_bindings(), bindings(self)]),
@@ -268,9 +296,13 @@ class Live:
             erase_when_done=True,
             refresh_interval=0.5,  # the clock of the cache, and the seconds of a run
         )
-        made.key_processor.before_key_press += self.clock.tick
-        made.ttimeoutlen = made.timeoutlen = 0.05  # what follows an escape at once is one key; a person is slower
-        return made
+        application.key_processor.before_key_press += self.clock.tick
+        # What follows an escape at once is one key; a person is slower.
+        application.ttimeoutlen = application.timeoutlen = 0.05
+        return application
+
+    def _before_input(self) -> str:
+        return self.search.label if self.search.active else self._label
 
     def _field_height(self) -> Dimension:
         most = max(1, self.app.output.get_size().rows - 4)
@@ -279,12 +311,16 @@ class Live:
 
     def _above(self) -> FormattedText:
         size = self.app.output.get_size()
-        found: Fragments = []
-        if self._moving is not None and not self._closed:
-            found = self._moving.above(size.columns, max(1, size.rows // 2 - 2))
-        if self.question is not None:
-            found = [*found, ("class:question", self.question.text + "\n")]
-        return FormattedText([*found[:-1], *((style, text.removesuffix("\n")) for style, text in found[-1:])])
+        fragments: Fragments = []
+        if self.picker is not None:
+            self.picker.narrow(self.buffer.text if self.picker.search else "")
+            fragments = self.picker.fragments(size.columns, max(8, size.rows - 5))
+        elif self.question is not None:  # timers stand still while a person is asked
+            rows = textwrap.wrap(self.question.text, max(10, size.columns - 1), break_on_hyphens=False)
+            fragments = [("class:question", row + "\n") for row in rows]
+        elif self._moving is not None and not self._closed and self._reply is None:
+            fragments = self._moving.above(size.columns, max(1, size.rows // 2 - 2))
+        return FormattedText([*fragments[:-1], *((style, text.removesuffix("\n")) for style, text in fragments[-1:])])
 
     def _below(self) -> FormattedText:
         return FormattedText(self._moving.below(self.width) if self._moving is not None and not self._closed else [])

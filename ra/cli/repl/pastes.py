@@ -1,4 +1,4 @@
-"""How is a long paste kept out of the way? As a short label in the input line, which stands for all of it."""
+"""Fold a long paste into a short label in the input line."""
 
 import re
 
@@ -20,24 +20,24 @@ class Pastes:
         lines = text.count("\n") + 1
         if len(text) <= LONG and lines <= LINES:
             return text
-        many = f"{lines:,} line{'s' * (lines != 1)}"
-        label = f"[pasted text {len(self._texts) + 1}: {many}, {_size(len(text.encode()))}]"
+        count = f"{lines:,} line{'s' * (lines != 1)}"
+        label = f"[pasted text {len(self._texts) + 1}: {count}, {_size(len(text.encode()))}]"
         self._texts.append((label, text))
         return label
 
     def unfold(self, text: str) -> str:
         def whole(match: re.Match[str]) -> str:
             number = int(match[1]) - 1
-            known = self._texts[number] if 0 <= number < len(self._texts) else ("", "")
-            return known[1] if known[0] == match[0] else match[0]
+            paste = self._texts[number] if 0 <= number < len(self._texts) else ("", "")
+            return paste[1] if paste[0] == match[0] else match[0]
 
         return LABEL.sub(whole, text)
 
     @staticmethod
     def label_before(text: str) -> int:
         """The length of the label that the text ends with; 0 if it does not."""
-        found = [match for match in LABEL.finditer(text) if match.end() == len(text)]
-        return len(found[0][0]) if found else 0
+        labels = [match for match in LABEL.finditer(text) if match.end() == len(text)]
+        return len(labels[0][0]) if labels else 0
 
 
 def clean(text: str) -> str:

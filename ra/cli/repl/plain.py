@@ -1,16 +1,16 @@
-"""How does the REPL work on a terminal that cannot move its cursor, or for ears? Line by line, one thing at a time."""
+"""Run the REPL line by line, for terminals that cannot move their cursor and for screen readers."""
 
 import asyncio
 import contextlib
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 
-from ra.cli.ask import forget_typed_ahead
+from ra.cli.permission_prompt import forget_typed_ahead
 from ra.cli.repl.pastes import clean
-from ra.cli.repl.terminal import Act, Moving
+from ra.cli.repl.terminal import Act, Choice, Moving, Picked
 
 PROMPT = "> "
 
@@ -75,6 +75,27 @@ class Plain:
         typed = self._input(f"{label}[{default}] " if default else label)
         return default if typed == "" else typed
 
+    async def pick(
+        self, title: str, choices: Sequence[Choice], keys: Mapping[str, str], *, search: bool = True, marked: int = 0
+    ) -> Picked | None:
+        """A numbered list; a number chooses, a letter before it (`o 3`) does what the letter stands for."""
+        self.show(f"{title}\n" + "".join(f"{n}. {choice.text}\n" for n, choice in enumerate(choices, 1)))
+        named = {key.removeprefix("c-"): key for key in keys if key}
+        ways = "".join(f", {letter} NUMBER: {keys[key]}" for letter, key in named.items())
+        while True:
+            line = self._input(f"number (Enter leaves{ways}): ")
+            words = (line or "").split()
+            if not words:
+                return None
+            number, key = words[-1], named.get(words[0].lower(), "") if len(words) > 1 else ""
+            if number.isdecimal() and 1 <= int(number) <= len(choices) and (len(words) == 1 or key):
+                return Picked(int(number) - 1, key)
+            self.show(f"Please answer with a number from 1 to {len(choices)}.\n")
+
+    def offer(self, text: str) -> None:
+        """A line editor that is not running cannot be filled: the text is shown, to be copied."""
+        self.show(f"The prompt was: {text}\n")
+
     async def lend(self, work: Callable[[], int]) -> int:
         with _on_interrupt(lambda number, frame: None):  # it reaches who has the terminal
             return await asyncio.to_thread(work)
@@ -107,8 +128,8 @@ def _edit_with_readline(complete: Callable[[str], list[str]]) -> None:
     import readline
 
     def choice(_: str, number: int) -> str | None:
-        found = complete(readline.get_line_buffer()[: readline.get_endidx()])
-        return found[number] if number < len(found) else None
+        words = complete(readline.get_line_buffer()[: readline.get_endidx()])
+        return words[number] if number < len(words) else None
 
     readline.set_completer(choice)
     readline.set_completer_delims(" \n")

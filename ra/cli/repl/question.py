@@ -1,4 +1,4 @@
-"""Which key is an answer? One that was pressed for it: not typed ahead, not in mid-sentence, not part of a paste."""
+"""Tell a key that answers a question from one that was typed ahead, in mid-sentence or in a paste."""
 
 import asyncio
 import time
@@ -9,7 +9,7 @@ QUIET_S = 1.0  # who is writing something must have paused that long
 ALONE_S = 0.25  # an answer stands alone: keys that follow each other faster are a word or a paste
 
 
-class Question:
+class QuestionPanel:
     """One question and its answer. Whoever reads the keyboard tells it the keys."""
 
     def __init__(self, text: str, keys: Mapping[str, str], *, clock: Callable[[], float] = time.monotonic) -> None:

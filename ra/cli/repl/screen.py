@@ -1,4 +1,4 @@
-"""How do bytes get to the terminal and keys from it? One write per change; a paste of megabytes in one piece."""
+"""Write to the terminal in one piece per change, and read keys from it; a paste of megabytes in one piece."""
 
 import sys
 from collections.abc import Iterator
@@ -50,8 +50,8 @@ def screen(term: str, *, colour: bool) -> Output:
 
     def known() -> Size:
         """Some terminals say that they have no size at all."""
-        told = size()
-        return Size(rows=told.rows or 24, columns=told.columns or 80)
+        reported = size()
+        return Size(rows=reported.rows or 24, columns=reported.columns or 80)
 
     depth = None if colour else ColorDepth.DEPTH_1_BIT
     return Screen(sys.stdout, known, term=term, default_color_depth=depth, enable_bell=False, enable_cpr=False)
@@ -63,18 +63,18 @@ class _Parser(Vt100Parser):
     _pieces: list[str]
     _tail = ""
 
-    def feed(self, data: str) -> None:
+    def feed(self, text: str) -> None:
         if not self._in_bracketed_paste:
             self._pieces, self._tail = [], ""
-            super().feed(data)
+            super().feed(text)
             return
-        seam = self._tail + data
+        seam = self._tail + text
         end = seam.find(PASTE_END)
         if end < 0:
-            self._pieces.append(data)
+            self._pieces.append(text)
             self._tail = seam[-len(PASTE_END) :]
             return
-        paste = "".join([*self._pieces, data])
+        paste = "".join([*self._pieces, text])
         at = len(paste) - len(seam) + end
         self._in_bracketed_paste = False
         self.feed_key_callback(KeyPress(Keys.BracketedPaste, paste[:at]))
@@ -100,9 +100,9 @@ def keyboard() -> Input:
             return super().raw_mode()
 
         def read_keys(self) -> list[KeyPress]:
-            data = self.stdin_reader.read(AT_ONCE)
-            typed_ahead, self._ahead = data[: self._ahead], max(0, self._ahead - len(data))
-            self.vt100_parser.feed(typed_ahead.replace("\n", "\r") + data[len(typed_ahead) :])
+            typed = self.stdin_reader.read(AT_ONCE)
+            typed_ahead, self._ahead = typed[: self._ahead], max(0, self._ahead - len(typed))
+            self.vt100_parser.feed(typed_ahead.replace("\n", "\r") + typed[len(typed_ahead) :])
             keys, self._buffer = self._buffer, []
             return keys
 

@@ -1,23 +1,21 @@
-"""What does `!command` do? It runs in the user's own shell, and what it printed goes along with the next prompt."""
+"""Run `!command` in the user's own shell and attach its output to the next prompt."""
 
 import os
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from functools import partial
 
-from ra.cli.safe import visible
+from ra.cli.repl.terminal import Terminal
 from ra.core.errors import UsageError
 from ra.core.messages import Text
+from ra.core.text import visible
 from ra.core.value import Value
 from ra.resolvers.label import label
-
-if TYPE_CHECKING:
-    from ra.cli.repl.core import Repl
 
 MOST = 200_000  # characters that are attached; both ends of more
 
 
-class Output(Value, frozen=True):
+class ShellOutput(Value, frozen=True):
     """What a command of the user printed: data for the model, never a call of it."""
 
     command: str
@@ -32,19 +30,13 @@ class Output(Value, frozen=True):
         return Text(label("command-output", text, command=self.command, exit=str(self.code)))
 
 
-async def run(repl: "Repl", command: str) -> None:
+async def run(command: str, terminal: Terminal, shell: str) -> ShellOutput:
     """No sandbox and no question: the user typed it. The output is shown as it comes."""
     if not command:
         raise UsageError("Write a command after the exclamation mark: !git status")
     pieces: list[str] = []
-    code = await repl.terminal.lend(lambda: _run(command, repl.app.env.get("SHELL", ""), pieces))
-    output = Output(command, code, "".join(pieces))
-    repl.outputs.append(output)
-    ended = f"exit {code}; " if code else ""
-    lines = output.text.count("\n")
-    repl.say(
-        f"{ended}{lines} line{'s' * (lines != 1)} will go along with your next prompt; /drop takes them back", "dim"
-    )
+    code = await terminal.lend(partial(_run, command, shell, pieces))
+    return ShellOutput(command, code, "".join(pieces))
 
 
 def _run(command: str, shell: str, pieces: list[str]) -> int:
@@ -57,8 +49,8 @@ def _run(command: str, shell: str, pieces: list[str]) -> int:
     )
     assert process.stdout is not None
     with process.stdout:
-        while data := os.read(process.stdout.fileno(), 65536):
-            text = data.decode("utf-8", "replace").replace("\r\n", "\n")
+        while chunk := os.read(process.stdout.fileno(), 65536):
+            text = chunk.decode("utf-8", "replace").replace("\r\n", "\n")
             pieces.append(text)
             sys.stdout.write(visible(text))
             sys.stdout.flush()

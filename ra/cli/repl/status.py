@@ -1,4 +1,4 @@
-"""What does the status line say? Model, strategy, window, cache, money, and how long the cache stays warm."""
+"""Draw the status line: model, strategy, window, cache, money, and how long the cache stays warm."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -19,6 +19,8 @@ class Status:
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self.model = ""
         self.strategy = ""
+        self.embedded = False  # a tiny model on this machine answers
+        self.edits = ""  # what becomes of changes to files
         self.window: int | None = None
         self.rules = CacheRules("none")
         self._clock = clock
@@ -68,25 +70,31 @@ class Status:
         parts = [part for part in self._parts() if part[1]]
         while len(parts) > 1 and _width(parts) > width:
             parts.remove(max(parts, key=lambda part: part[0]))
-        found: Fragments = []
+        fragments: Fragments = []
         for _, part in parts:
-            found += [*([("class:dim", " · ")] if found else []), *part]
-        return found
+            fragments += [*([("class:dim", " · ")] if fragments else []), *part]
+        return fragments
 
     def _parts(self) -> list[tuple[int, Fragments]]:
         """Each with its rank: a higher one is left out earlier."""
-        spent = f"{money(self.session)} all" if self.calls and self.priced else ""
-        turn = f"{money(self.turn)} turn" if self.calls and self.priced else ""
+        priced = self.calls and self.priced and not self.embedded
+        spent = f"{money(self.session)} all" if priced else ""
+        turn = f"{money(self.turn)} turn" if priced else ""
         hit = f"{self.usage.cache_read / self.usage.total_input:.0%} hit" if self.usage.total_input else ""
         return [
-            (2, _dim(self.model)),
-            (6, _dim(self.strategy)),
+            (2, _dim(f"{self.model} (tiny, embedded)" if self.embedded else self.model)),
+            (7, _dim(self.strategy)),
+            (6, self._edits()),
             (0, self._bar()),
             (3, _dim(hit)),
             (5, _dim(turn)),
             (1, _dim(spent)),
             (4, self._temperature()),
         ]
+
+    def _edits(self) -> Fragments:
+        style = "class:new" if self.edits == "auto" else "class:dim"
+        return [(style, f"edits {self.edits}")] if self.edits else []
 
     def _bar(self) -> Fragments:
         """The window: read from the cache, new, free."""
@@ -96,16 +104,20 @@ class Status:
         filled = min(BAR, max(round(used / self.window * BAR), int(used > 0)))
         # What a compaction left is known when the next call is paid; until then nothing is said to be cached.
         cached = round(filled * self.usage.cache_read / used) if used and not self.shortened else 0
-        new = filled - cached
+        uncached = filled - cached
         share = f" {used / self.window:.0%} of {_short(self.window)}"
-        bars = [("class:cached", "█" * cached), ("class:new", "▓" * new), ("class:dim", "░" * (BAR - cached - new))]
+        bars = [
+            ("class:cached", "█" * cached),
+            ("class:new", "▓" * uncached),
+            ("class:dim", "░" * (BAR - filled)),
+        ]
         return [*bars, ("class:dim", share)]
 
     def _temperature(self) -> Fragments:
         if not self.calls or self.rules.kind == "none":
             return []
-        left = int(self.warm_s)
-        return [("class:cached", f"warm {left // 60}:{left % 60:02}")] if left else [("class:cold", "cold")]
+        seconds = int(self.warm_s)
+        return [("class:cached", f"warm {seconds // 60}:{seconds % 60:02}")] if seconds else [("class:cold", "cold")]
 
 
 def _dim(text: str) -> Fragments:

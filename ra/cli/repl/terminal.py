@@ -1,12 +1,33 @@
-"""What does the REPL need of a terminal? Lines in, finished text out, and a place for what is still moving."""
+"""What the REPL needs of a terminal: lines in, finished text out, and a place for what still moves."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
+
+from ra.core.value import Value
 
 Act = Callable[[], None]
 
 Fragments = list[tuple[str, str]]
 """Pieces of text with their styles, as prompt_toolkit has them; a newline begins a new row."""
+
+
+class Choice(Value, frozen=True):
+    """A row of a list: what it shows, what a search looks at, and what is told of it when it is marked."""
+
+    text: str
+    search: str = ""
+    preview: str = ""
+
+    @property
+    def searched(self) -> str:
+        return f"{self.text} {self.search}".lower()
+
+
+class Picked(Value, frozen=True):
+    """Which row, and by which key; "" is Enter."""
+
+    row: int
+    key: str = ""
 
 
 class Moving(Protocol):
@@ -58,6 +79,16 @@ class Terminal(Protocol):
 
     async def line(self, label: str, default: str = "") -> str | None:
         """A line that is no prompt; None when the user turned away."""
+        ...
+
+    async def pick(
+        self, title: str, choices: Sequence[Choice], keys: Mapping[str, str], *, search: bool = True, marked: int = 0
+    ) -> Picked | None:
+        """One of many, searched by typing unless letters are `keys`; None when the user turned away."""
+        ...
+
+    def offer(self, text: str) -> None:
+        """Put a text where the user types, to be changed and sent."""
         ...
 
     async def lend(self, work: Callable[[], int]) -> int:

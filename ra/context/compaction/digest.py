@@ -1,25 +1,21 @@
-"""What stands in for hidden messages when no model is asked? An index of what happened, with references."""
+"""Writes the index that stands in for hidden messages when no model is asked: what happened, with references."""
 
 from collections.abc import Collection, Iterable, Sequence
 
 from ra.context.compaction import names
-from ra.context.compaction.findings import Note, Trace, trace
-from ra.context.compaction.zones import Zones, gap
+from ra.context.compaction.findings import GroupTrace, Note, trace
 from ra.context.tokens import Estimator
-from ra.context.units import Place, Unit
-from ra.context.view import View
-from ra.core.facts import Checkpointed
+from ra.context.view import Group, Position
+from ra.core.messages import Message
 
-MOST = 3_000  # tokens of an index
 HEADED = 2_000  # tokens of an index, at most, that the headings share; a larger one holds more names
 STACKED = 500  # the same, of an index that stands behind others
-FULL = 0.95  # of the room for indexes: then the next one does not stand behind them, all become one
+FULL = 0.95  # of the allowance for indexes: then the next one does not stand behind them, all become one
 
 _NAMES = "Names, and where they were seen last:"
 
 # What each heading may take of it; what one leaves goes to the names, which come last.
 _HEADINGS = (
-    ("user", "The user said", 0.20),
     ("changed", "Files changed", 0.15),
     ("read", "Files read", 0.15),
     ("command", "Commands", 0.20),
@@ -32,87 +28,74 @@ class Digest:
 
     def __init__(self, estimator: Estimator) -> None:
         self._estimator = estimator
-        self._traces: dict[Place, Trace] = {}
+        self._traces: dict[Position, GroupTrace] = {}
 
-    def compact(
-        self, view: View, zones: Zones, most: int = MOST, *, merged: int | None = None, stack: bool = False
-    ) -> Checkpointed | None:
-        """Hide the whole compactable zone behind an index of at most so many tokens; None when it is empty.
+    def stand_in(
+        self, groups: Sequence[Group], ref: str, room: int, *, visible: Iterable[Message], behind_others: bool = False
+    ) -> str:
+        """What stands in the gap of these groups, in at most `room` tokens.
 
-        With `stack` the indexes that stand there stay, byte for byte, and the new one, of what was hidden since, comes
-        behind them: `most` is for all of them. When that is full they become one, of `merged` tokens.
+        A name in one of the `visible` messages needs no index; it gets one when that is hidden in its turn.
         """
-        old = standing(view, zones.compactable, most) if stack else ()
-        chosen = zones.compactable[len(old) :]
-        if all(unit.kind == "marker" for unit in chosen):
-            return None
-        room, headed = most - sum(map(view.unit_tokens, old)), STACKED if old else HEADED
-        if merged is not None and any(unit.kind == "marker" for unit in chosen):
-            room = merged
-        hole = gap(view, chosen, apart=bool(old))
         head = (
-            f"[Compacted: {sum(len(unit.items) for unit in hole.units)} messages are hidden here. Nothing is lost: "
-            f'recall("#N") reads position N word for word, recall("{hole.ref}") all of it, '
+            f"[Compacted: {sum(len(group.items) for group in groups)} messages are hidden here. Nothing is lost: "
+            f'recall("#N") reads position N word for word, recall("{ref}") all of it, '
             'recall("some words") searches. What happened there:]'
         )
-        # A name that is still in front of the model needs no index; it gets one when that is hidden in its turn.
-        gone = {unit.place for unit in chosen}
-        shown = (message for unit in view.units if unit.place not in gone for message in view.shown(unit))
-        known = frozenset[str]().union(*map(names.spoken, shown))
-        index = self.index(hole.units, room - self._estimator.text(head), known=known, headed=headed)
-        return Checkpointed("digest", "", hidden=hole.hidden, clips=hole.clips, marker=f"{head}\n{index}".rstrip())
+        skipped = frozenset[str]().union(*map(names.spoken, visible))
+        headed = STACKED if behind_others else HEADED
+        index = self.index(groups, room - self._estimator.text(head), skipped=skipped, headed=headed)
+        return f"{head}\n{index}".rstrip()
 
-    def index(self, units: Sequence[Unit], room: int, *, known: Collection[str] = (), headed: int = HEADED) -> str:
-        """At most `room` tokens about these groups: what happened, in `headed` of them, and names not `known`."""
-        traces = [self.trace(unit) for unit in units]
-        notes = [note for one in traces for note in one.notes]
+    def index(self, groups: Sequence[Group], room: int, *, skipped: Collection[str] = (), headed: int = HEADED) -> str:
+        """At most `room` tokens about these groups: what happened, in `headed` of them, and names not `skipped`."""
+        traces = [self.trace(group) for group in groups]
+        notes = [note for single in traces for note in single.notes]
         lines: list[str] = []
         for kind, heading, share in _HEADINGS:
             latest = _latest(note for note in notes if note.kind == kind)
-            chosen = self._newest(latest, int(min(room, headed) * share) - self._estimator.text(heading) - 3)
-            if chosen:
-                lines += [f"{heading}:", *chosen]
-        told = "\n".join(lines)
-        seen = names.fold((unit.last_at, one.names) for unit, one in zip(units, traces, strict=True))
-        for name in (*names.identifiers(told), *known):
-            seen.pop(name, None)
-        left = room - self._estimator.text(told)
-        while left > 0:
-            chosen = names.choose(seen, left, self._cost)
-            written = "\n".join([told, _NAMES, names.written(chosen, seen)] if chosen else [told]).strip()
-            excess = self._estimator.text(written) - room
+            entries = self._newest(latest, int(min(room, headed) * share) - self._estimator.text(heading) - 3)
+            if entries:
+                lines += [f"{heading}:", *entries]
+        headings = "\n".join(lines)
+        frame = f"{headings}\n{_NAMES}\n".lstrip()
+        listed = self.names(
+            groups, room - self._estimator.text(frame), skipped={*names.identifiers(headings), *skipped}
+        )
+        return frame + listed if listed else headings
+
+    def names(self, groups: Sequence[Group], room: int, *, skipped: Collection[str] = ()) -> str:
+        """The names in these groups that are most likely to be used again, by place, in at most `room` tokens."""
+        sightings = names.fold((group.last_at, self.trace(group).names) for group in groups)
+        for name in skipped:
+            sightings.pop(name, None)
+        for_names = room
+        while for_names > 0:
+            listing = names.written(names.choose(sightings, for_names, self._cost), sightings)
+            excess = self._estimator.text(listing) - room
             if excess <= 0:
-                return written
-            left -= excess
-        return told
+                return listing
+            for_names -= excess
+        return ""
 
     def _cost(self, name: str) -> int:
         return self._estimator.text(f" {name}")
 
-    def trace(self, unit: Unit) -> Trace:
-        known = self._traces.get(unit.place)
-        if known is None:
-            known = self._traces[unit.place] = trace(unit)
-        return known
+    def trace(self, group: Group) -> GroupTrace:
+        if group.place not in self._traces:
+            self._traces[group.place] = trace(group)
+        return self._traces[group.place]
 
     def _newest(self, notes: Sequence[Note], room: int) -> list[str]:
         """The newest notes that fit, in their order."""
-        chosen: list[str] = []
+        entries: list[str] = []
         for note in reversed(notes):
-            written = f"- {note.text} #{note.at}"
-            room -= self._estimator.text(written) + 1
+            entry = f"- {note.text} #{note.at}"
+            room -= self._estimator.text(entry) + 1
             if room < 0:
                 break
-            chosen.append(written)
-        return chosen[::-1]
-
-
-def standing(view: View, zone: Sequence[Unit], most: int) -> Sequence[Unit]:
-    """The indexes that a zone begins with, if another can stand behind them; none when they have to be merged."""
-    count = sum(unit.kind == "marker" for unit in zone)
-    head = zone[:count]
-    full = sum(map(view.unit_tokens, head)) > most * FULL
-    return () if full or any(unit.kind != "marker" for unit in head) else head
+            entries.append(entry)
+        return entries[::-1]
 
 
 def _latest(notes: Iterable[Note]) -> list[Note]:

@@ -1,4 +1,4 @@
-"""What happened in a stretch of conversation? Read off by program: files, commands, errors, words of the user, names.
+"""Reads off by program what happened in a stretch of conversation: files, commands, errors, names.
 
 Works for tools of any name, ours and those of imported transcripts: what a call did is told by its arguments.
 """
@@ -11,8 +11,8 @@ from typing import Literal
 import msgspec
 
 from ra.context.compaction.names import identifiers, strings
-from ra.context.projection import text_of
-from ra.context.units import Unit
+from ra.context.render import text_of
+from ra.context.view import Group
 from ra.core.messages import ToolCall, ToolResult
 from ra.core.text import one_line
 
@@ -34,23 +34,17 @@ _FAULT = re.compile(
     r"|fehler|erreur|ошибка|エラー|失败|错误|失敗|오류",
     re.I,
 )
-_DECISION = re.compile(
-    r"\b(?:must|never|always|only|use|prefer|don'?t|do not|instead|should|let'?s|decide|keep|avoid|remember|from now)\b"
-    r"|nicht|immer|bitte|siempre|nunca|toujours|jamais|нельзя|всегда|必须|不要|使用|总是|请|ください|しないで|必ず|항상",
-    re.I,
-)
-_SENTENCE = re.compile(r"[^.!?。！？\n]+[.!?。！？]*")
 
 
 class Note(msgspec.Struct, frozen=True):
     """One line of an index, and where it was found."""
 
-    kind: Literal["changed", "read", "command", "error", "user"]
+    kind: Literal["changed", "read", "command", "error"]
     text: str
     at: int
 
 
-class Trace(msgspec.Struct, frozen=True):
+class GroupTrace(msgspec.Struct, frozen=True):
     """What one group left behind. `names` weighs what the agent itself used more than what it only saw."""
 
     notes: tuple[Note, ...]
@@ -58,31 +52,19 @@ class Trace(msgspec.Struct, frozen=True):
     tools: tuple[str, ...]
 
 
-def trace(unit: Unit) -> Trace:
+def trace(group: Group) -> GroupTrace:
     notes: list[Note] = []
     names: Counter[str] = Counter()
-    calls = unit.item.message.calls
-    if unit.is_prompt:
-        notes += [Note("user", line, unit.at) for line in decisions(unit.item.message.text)]
-    for call, item in zip(calls, unit.results, strict=True):
+    calls = group.item.message.calls
+    for call, item in zip(calls, group.results, strict=True):
         answer = text_of(item.message) if item else ""
         failed = item is not None and any(b.is_error for b in item.message.blocks if isinstance(b, ToolResult))
-        notes += _call_notes(call, answer, item.place[0] if item else unit.at, failed=failed)
+        notes += _call_notes(call, answer, item.place[0] if item else group.at, failed=failed)
         for name in identifiers("\n".join(strings(call.args))[:SCANNED]):
             names[name] += USED
         names.update(identifiers(answer[:SCANNED]))
-    names.update(identifiers(text_of(unit.item.message)[:SCANNED]))
-    return Trace(tuple(notes), dict(names), tuple(dict.fromkeys(call.name for call in calls)))
-
-
-def decisions(text: str) -> Iterator[str]:
-    """What the user settled: a short message as it is, of a long one the sentences that ask, forbid or prefer."""
-    if len(text) <= 2 * LINE:
-        if text.strip():
-            yield line(text, 2 * LINE)
-        return
-    found = [sentence.strip() for sentence in _SENTENCE.findall(text[:SCANNED]) if _DECISION.search(sentence)]
-    yield from (line(sentence) for sentence in (found[:5] or [text]))
+    names.update(identifiers(text_of(group.item.message)[:SCANNED]))
+    return GroupTrace(tuple(notes), dict(names), tuple(dict.fromkeys(call.name for call in calls)))
 
 
 def paths(call: ToolCall) -> Iterator[str]:
@@ -91,7 +73,12 @@ def paths(call: ToolCall) -> Iterator[str]:
         if _PATH_KEYS.match(key):
             yield from (one for one in _texts(value) if one and "\n" not in one)
         elif isinstance(value, str):
-            yield from (found.strip() for found in _PATCHED.findall(value))
+            yield from (path.strip() for path in _PATCHED.findall(value))
+
+
+def changes(call: ToolCall) -> bool:
+    """Does it write, by its name or by a patch among its arguments?"""
+    return bool(_CHANGING.search(call.name)) or bool(_PATCHED.search(" ".join(_texts(list(call.args.values())))))
 
 
 def command(call: ToolCall) -> str:
@@ -114,9 +101,8 @@ def _call_notes(call: ToolCall, answer: str, at: int, *, failed: bool) -> Iterat
         code = _EXIT.search(answer[:300]) or _EXIT.search(answer[-300:])
         outcome = f" → exit {code[1]}" if code else " → error" if failed else ""
         yield Note("command", line(ran, LINE - len(outcome)) + outcome, at)
-    changing = bool(_CHANGING.search(call.name))
+    changed = changes(call)
     for path in dict.fromkeys(paths(call)):
-        changed = changing or bool(_PATCHED.search(" ".join(_texts(list(call.args.values())))))
         yield Note("changed" if changed and not failed else "read", line(path), at)
     if failed or (ran and _FAULT.search(answer[-2000:])):
         fault = next((text for text in answer.splitlines() if _FAULT.search(text)), answer)

@@ -1,4 +1,4 @@
-"""Which names does a text hold, and which of them are worth their tokens in an index?"""
+"""Finds the names that a text holds, and chooses those that are worth their tokens in an index."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,7 +16,13 @@ _WORDS = re.compile(
     re.ASCII,
 )
 _CODE = re.compile(r"[a-z][A-Z]|[A-Z]{2}[a-z]|_|[A-Za-z]-?\d")
+# A file in running text: it has a suffix of letters, and no address before it.
+_FILES = re.compile(
+    r"(?<![\w/.:@-])(?:[~.]{0,2}/)?(?:[\w.@-]{1,80}/){0,20}[\w@-][\w.@-]{0,80}\.[A-Za-z]\w{0,5}\b(?![@/(])", re.ASCII
+)
+_VERSION = re.compile(r"[A-Za-z]?\d[\w.]*|(?:[a-z]\.)+[a-z]", re.I)  # v1.2.b; e.g
 LONGEST = 200
+SCANNED = 200_000  # characters of one message that are searched
 
 AGE = 20  # groups after which a name that was not seen again counts for half, about
 FADING = 0.8
@@ -39,6 +45,12 @@ def identifiers(text: str) -> frozenset[str]:
     return frozenset(_each(text))
 
 
+def file_names(text: str) -> list[str]:
+    """Paths and names of files in running text, in their order."""
+    paths = (match[0].rstrip(".") for match in _FILES.finditer(text[:SCANNED]))
+    return list(dict.fromkeys(path for path in paths if not _VERSION.fullmatch(path)))
+
+
 def _each(text: str) -> Iterator[str]:
     for word in _WORDS.findall(text):
         if "/" in word:
@@ -54,10 +66,10 @@ def _each(text: str) -> Iterator[str]:
 
 def spoken(message: Message) -> frozenset[str]:
     """All identifiers of a message as the model reads it. Thinking is left out: providers drop it from later turns."""
-    return identifiers("\n".join(_texts(message)))
+    return identifiers("\n".join(texts(message)))
 
 
-def _texts(message: Message) -> Iterator[str]:
+def texts(message: Message) -> Iterator[str]:
     for block in message.blocks:
         match block:
             case Text(text):
@@ -91,45 +103,45 @@ def strings(value: object) -> Iterator[str]:
 
 def fold(groups: Iterable[tuple[int, Mapping[str, int]]]) -> dict[str, Seen]:
     """Names by group (its position, and its names with their weights), oldest first → what is known of each name."""
-    seen: dict[str, Seen] = {}
+    sightings: dict[str, Seen] = {}
     for order, (at, names) in enumerate(groups):
         for name, weight in names.items():
-            known = seen.get(name)
-            if known is None:
-                seen[name] = Seen(weight, order, at)
+            sighting = sightings.get(name)
+            if sighting is None:
+                sightings[name] = Seen(weight, order, at)
             else:
-                known.weight, known.order, known.at = known.weight + weight, order, at
-    return seen
+                sighting.weight, sighting.order, sighting.at = sighting.weight + weight, order, at
+    return sightings
 
 
-def choose(seen: Mapping[str, Seen], room: int, tokens: Callable[[str], int]) -> list[str]:
+def choose(sightings: Mapping[str, Seen], room: int, tokens: Callable[[str], int]) -> list[str]:
     """The names most likely to be used again for the tokens they cost: often used, lately seen, short."""
-    newest = max((one.order for one in seen.values()), default=0)
+    newest = max((sighting.order for sighting in sightings.values()), default=0)
 
     def worth(name: str) -> float:
-        one = seen[name]
-        return float(one.weight / (newest - one.order + AGE) ** FADING / tokens(name) ** 0.5)
+        sighting = sightings[name]
+        return float(sighting.weight / (newest - sighting.order + AGE) ** FADING / tokens(name) ** 0.5)
 
-    chosen: list[str] = []
-    for name in sorted(seen, key=lambda name: (-worth(name), name)):
+    picked: list[str] = []
+    for name in sorted(sightings, key=lambda name: (-worth(name), name)):
         room -= tokens(name)
         if room < 0:
             break
-        chosen.append(name)
-    return chosen
+        picked.append(name)
+    return picked
 
 
-def written(chosen: Iterable[str], seen: Mapping[str, Seen]) -> str:
+def written(picked: Iterable[str], sightings: Mapping[str, Seen]) -> str:
     """Names by the stretch where they were seen last, each stretch with its reference. A reference for every name
     would cost as much as the names."""
-    places = {seen[name].at for name in chosen}
+    places = {sightings[name].at for name in picked}
     if not places:
         return ""
     first, last = min(places), max(places)
     width = max(1, -(-(last - first + 1) // PLACES))
     stretches: dict[int, list[str]] = {}
-    for name in chosen:
-        stretches.setdefault((seen[name].at - first) // width, []).append(name)
+    for name in picked:
+        stretches.setdefault((sightings[name].at - first) // width, []).append(name)
     return "\n".join(
         f"{_reference(first + number * width, min(last, first + (number + 1) * width - 1))}: {' '.join(sorted(names))}"
         for number, names in sorted(stretches.items())

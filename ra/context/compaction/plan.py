@@ -1,16 +1,14 @@
-"""What would a compaction do, and when does it pay? All that `ra compact --dry-run` shows, without asking a model."""
+"""Shows what a compaction would do and when it pays, without asking a model: `ra compact --dry-run`."""
 
 import math
 from decimal import Decimal
 
-from ra.context.cacheplan import first_difference
-from ra.context.compaction.compactor import SHRINK
-from ra.context.compaction.truncate import marker
-from ra.context.compaction.zones import Zones, gap, split
+from ra.context.compaction.cut import WORTH, Zones, hole, marker, split
 from ra.context.engine import Engine
+from ra.context.report import first_difference
 from ra.context.view import View
 from ra.core.facts import Checkpointed
-from ra.core.functions import Price
+from ra.core.functions import Price, no_price
 from ra.core.model import Usage
 from ra.core.value import Value
 
@@ -35,33 +33,34 @@ class Preview(Value, frozen=True):
     break_even: int | None = None
 
 
-def preview(engine: Engine, *, price: Price = lambda model, usage: None) -> Preview:
+def preview(engine: Engine, *, price: Price = no_price) -> Preview:
     """The compaction that a user could ask for now. Of a summary only the largest size it may have is known."""
     view, strategy = engine.view, engine.settings.strategy
     before = engine.measure(exact=True) or 0
-    room = engine.room(before, eager=True)
-    zones = split(view, room.recent)
-    fact = _summed_up(view, zones) if strategy == "summarize" else engine.compactor.hide(view, zones, room)
+    allowance = engine.room(before, eager=True)
+    zones = split(view, allowance.recent)
+    fact = _summed_up(view, zones) if strategy == "summarize" else engine.compactor.hide(view, zones, allowance)
     if fact is None:
         return Preview(strategy, before, before)
     slim = view.after(fact)
-    after = room.scaled(slim) + (int(room.summary * room.rate) if strategy == "summarize" else 0)
-    chosen = [unit for unit in zones.compactable if unit.place in {hidden.place for hidden in slim.hidden}]
-    before_it = view.units[max(0, view.units.index(chosen[0]) - 1)]
-    hole = gap(view, chosen, apart=before_it in slim.units)
+    after = allowance.scaled(slim) + (int(allowance.summary * allowance.rate) if strategy == "summarize" else 0)
+    places = {group.place for group in slim.hidden}
+    hidden = [group for group in zones.compactable if group.place in places]
+    before_it = view.groups[max(0, view.groups.index(hidden[0]) - 1)]
+    gap = hole(view, hidden, apart=before_it in slim.groups)
     change = first_difference(view.request(), slim.request(), engine.estimator)
-    kept = max(0, min(after, before - (change.rebilled if change else 0)))
+    unchanged = max(0, min(after, before - (change.rebilled if change else 0)))
     model = view.request().model
     carried, lighter = price(model, Usage(cache_read=before)), price(model, Usage(cache_read=after))
-    rewrite = price(model, Usage(cache_read=kept, cache_write=after - kept))
+    rewrite = price(model, Usage(cache_read=unchanged, cache_write=after - unchanged))
     return Preview(
         strategy,
         before,
         after,
-        hidden=hole.ref,
-        messages=sum(len(unit.items) for unit in chosen),
+        hidden=gap.ref,
+        messages=sum(len(group.items) for group in hidden),
         text=fact.marker,
-        worth=after <= before * SHRINK,
+        worth=after <= before * WORTH,
         dollars_before=_dollars(carried),
         dollars_after=_dollars(lighter),
         rewrite=_dollars(rewrite),
@@ -71,10 +70,10 @@ def preview(engine: Engine, *, price: Price = lambda model, usage: None) -> Prev
 
 def _summed_up(view: View, zones: Zones) -> Checkpointed | None:
     """What a summary leaves in the gap; itself it stands under the first prompt, from where on all is written anew."""
-    if zones.spent:
+    if zones.exhausted:
         return None
-    hole = gap(view, zones.compactable)
-    return Checkpointed("summarize", "", hidden=hole.hidden, clips=hole.clips, marker=marker(view, hole), summary="…")
+    gap = hole(view, zones.compactable)
+    return gap.checkpoint("summarize", marker(view, gap), summary="…")
 
 
 def _break_even(carried: Decimal | None, lighter: Decimal | None, rewrite: Decimal | None) -> int | None:

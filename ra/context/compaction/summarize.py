@@ -1,4 +1,4 @@
-"""How does a model sum up what is hidden? One call, what a program can see for itself, and a size that never grows."""
+"""Lets a model sum up what is hidden, and merges its answer with what a program can see for itself."""
 
 import asyncio
 import re
@@ -8,15 +8,24 @@ import msgspec
 
 from ra.context.compaction.digest import Digest
 from ra.context.compaction.findings import line
-from ra.context.compaction.summary import Summary, fitted, lines, merged, parse, tagged
-from ra.context.compaction.truncate import marker
-from ra.context.compaction.zones import Zones, gap
+from ra.context.compaction.names import file_names, identifiers
+from ra.context.compaction.quotes import sentences
+from ra.context.compaction.summary import (
+    Summary,
+    fitted,
+    lines,
+    merged,
+    names_frame,
+    parse,
+    tagged,
+    with_names,
+    without,
+)
+from ra.context.size import Allowance, input_budget
 from ra.context.tokens import Estimator
-from ra.context.units import Unit
-from ra.context.view import View
-from ra.context.window import input_budget
+from ra.context.view import Group, View
 from ra.core.errors import BadStream, ProviderError
-from ra.core.facts import Checkpointed, Fact, Spent
+from ra.core.facts import Spent
 from ra.core.functions import Price
 from ra.core.messages import Text, ToolCall, ToolResult, say
 from ra.core.model import ModelInfo, Reply, Request, Section, Usage
@@ -27,17 +36,28 @@ UNKNOWN_WINDOW = 16_000  # tokens that a model of unknown window is trusted with
 PIECES = 12  # calls for one summary, at most; what would need more is shortened first
 READ_PRICE = 0.1  # of an input token, for one that is read from the cache, where caches are sold
 
-ASK = """Sum up the conversation above for the one who has to continue it without seeing it. Call no tool. Answer with:
-<summary>what was asked, what was done and found, and what was decided and why; keep names, paths, numbers and \
-wordings that matter exactly as they are</summary>
+ASK = """Sum up the conversation above for the one who has to continue it without seeing it. What an earlier summary \
+says counts as part of it: carry on what still holds. Call no tool. Answer with:
+<summary>what was asked, what was done and found; keep names, paths, numbers and wordings that matter exactly as they \
+are</summary>
+<decisions>what was decided and why, one per line</decisions>
 <pending_work>what is still open, one item per line</pending_work>
+<done_work>items of earlier pending work that are done by now, one per line, in their words</done_work>
 <key_files>paths that matter, one per line</key_files>"""
 
 _PENDING = re.compile(
     r"\b(?:todo|next steps?|remaining|pending|still (?:have|need)|fixme)\b|待办|下一步|剩余|未完成|残り", re.I
 )
 
-Call = Callable[[Request], Awaitable[Reply]]
+AskModel = Callable[[Request], Awaitable[Reply]]
+
+
+class SummedUp(msgspec.Struct, frozen=True):
+    """A summary that was asked for, what that cost, and why there is none."""
+
+    text: str
+    spent: tuple[Spent, ...] = ()
+    warning: str = ""
 
 
 class Summarizer:
@@ -48,7 +68,7 @@ class Summarizer:
 
     def __init__(
         self,
-        call: Call,
+        call: AskModel,
         *,
         model: str | None,
         info: ModelInfo,
@@ -69,45 +89,37 @@ class Summarizer:
         self._price = price
         self._timeout_s = timeout_s
 
-    async def compact(
-        self, view: View, zones: Zones, *, sent: Request, cap: int, index: int, rate: float, focus: str = ""
-    ) -> tuple[list[Fact], str]:
-        """Facts for the compactable zone, and a warning when the model failed: then an index stands in.
+    async def sum_up(
+        self, view: View, groups: Sequence[Group], allowance: Allowance, *, sent: Request, focus: str = ""
+    ) -> SummedUp:
+        """What stands under the first prompt for these groups; no text and a warning when the model failed.
 
-        `sent` is the request as it would go out now; `cap` the tokens for all that stands under the first prompt;
-        `index` those of the index; `rate` tokens of the model at work are one of ours.
+        `sent` is the request as it would go out now.
         """
-        facts: list[Fact] = []
+        spent: list[Spent] = []
         model = self._model or sent.model
         fault = "it answered with nothing"
         try:
             async with asyncio.timeout(self._timeout_s):
-                answer = await self._ask(view, zones, sent, cap, rate, focus, facts)
+                answer = await self._ask(view, groups, allowance, sent, focus, spent)
         except ProviderError as error:
             answer, fault = "", str(error)
             if isinstance(error, BadStream) and error.usage != Usage():
-                facts.append(self._spent(model, error.usage))
+                spent.append(self._spent(model, error.usage))
         except TimeoutError:
             answer, fault = "", f"it took longer than {self._timeout_s:g} s"
         if not answer.strip():
-            digest = self._digest.compact(view, zones, index)
             warning = f"The summary by {model} failed ({fault}); an index of what happened stands in for it."
-            return [*facts, *([digest] if digest else [])], warning
-        hole = gap(view, zones.compactable)
-        summary = self._write(view, zones.compactable, answer, cap)
-        facts.append(
-            Checkpointed(
-                "summarize", "", hidden=hole.hidden, clips=hole.clips, marker=marker(view, hole), summary=summary
-            )
-        )
-        return facts, ""
+            return SummedUp("", tuple(spent), warning)
+        return SummedUp(self._write(view, groups, answer, allowance.summary), tuple(spent))
 
     # --- asking ---
 
     async def _ask(
-        self, view: View, zones: Zones, sent: Request, cap: int, rate: float, focus: str, facts: list[Fact]
+        self, view: View, groups: Sequence[Group], allowance: Allowance, sent: Request, focus: str, spent: list[Spent]
     ) -> str:
-        """The model's answer; every call that was made for it is in `facts`, also when a later one fails."""
+        """The model's answer; every call that was made for it is in `spent`, also when a later one fails."""
+        cap, rate = allowance.summary, allowance.rate
         ask = self._prompt or ASK
         if focus:
             ask = f"{ask}\nPay most attention to: {focus}"
@@ -115,36 +127,39 @@ class Summarizer:
             rate = self._info.tokens_per_o200k  # what bills taught is about the other model
         output = min(self._info.max_output, max(256, int(cap * rate)))
         window = int((self._window() or UNKNOWN_WINDOW) / rate)
-        shared = self._shared(view, zones, sent, ask, output, window)
+        shared = self._shared(view, groups, sent, ask, output, window)
         if shared is not None:
-            return await self._answer(shared, facts)
+            return await self._answer(shared, spent)
         room = input_budget(window, output) - self._estimator.text(ask) - cap - 200
-        answer = ""
-        for piece in _pieces([transcript(unit) for unit in zones.compactable], max(200, room), self._estimator):
-            answer = await self._answer(self._request(self._model or sent.model, piece, answer, ask, output), facts)
+        answer, before = "", view.summary
+        for piece in _pieces([transcript(group) for group in groups], max(200, room), self._estimator):
+            answer = await self._answer(self._request(self._model or sent.model, piece, before, ask, output), spent)
+            before = answer or before
         return answer
 
-    async def _answer(self, request: Request, facts: list[Fact]) -> str:
+    async def _answer(self, request: Request, spent: list[Spent]) -> str:
         reply = await self._call(request)
-        facts.append(self._spent(request.model, reply.usage))
+        spent.append(self._spent(request.model, reply.usage))
         return reply.message.text
 
-    def _shared(self, view: View, zones: Zones, sent: Request, ask: str, output: int, window: int) -> Request | None:
+    def _shared(
+        self, view: View, groups: Sequence[Group], sent: Request, ask: str, output: int, window: int
+    ) -> Request | None:
         """The question at the end of the very request that would go out now, where that is possible and cheaper.
 
         The model that works here has most of it in its cache, at a tenth of the price of the bare text.
         """
-        whole = view.tokens() + self._estimator.text(ask) + 8
-        hidden = sum(map(view.unit_tokens, zones.compactable))
-        left = window - whole
-        if self._model not in (None, sent.model) or left < output // 2 or whole * READ_PRICE >= hidden:
+        total = view.tokens() + self._estimator.text(ask) + 8
+        hidden = sum(map(view.group_tokens, groups))
+        room = window - total
+        if self._model not in (None, sent.model) or room < output // 2 or total * READ_PRICE >= hidden:
             return None
-        return msgspec.structs.replace(sent, messages=(*sent.messages, say("user", ask)), max_output=min(output, left))
+        return msgspec.structs.replace(sent, messages=(*sent.messages, say("user", ask)), max_output=min(output, room))
 
     def _request(self, model: str, piece: str, before: str, ask: str, output: int) -> Request:
-        told = f"<so_far>\n{before}\n</so_far>\n\n" if before else ""
+        so_far = f"<so_far>\n{before}\n</so_far>\n\n" if before else ""
         system = Section("system", "pinned", "You sum up conversations exactly and briefly.")
-        message = say("user", f"{told}<conversation>\n{piece}\n</conversation>\n\n{ask}")
+        message = say("user", f"{so_far}<conversation>\n{piece}\n</conversation>\n\n{ask}")
         return Request(model, (system,), (message,), max_output=output)
 
     def _spent(self, model: str, usage: Usage) -> Spent:
@@ -153,60 +168,71 @@ class Summarizer:
 
     # --- writing ---
 
-    def _write(self, view: View, units: Sequence[Unit], answer: str, cap: int) -> str:
+    def _write(self, view: View, groups: Sequence[Group], answer: str, cap: int) -> str:
         """The answer, merged with what a program read off the same messages and with the summary before."""
         before = parse(view.summary)
         if self._prompt:
             return fitted(Summary(answer, previous=before.flat), cap, self._estimator)
-        traces = [self._digest.trace(unit) for unit in units]
-        notes = [note for one in traces for note in one.notes]
-        seen = [note.text for note in notes if note.kind in ("changed", "read")]
+        traces = [self._digest.trace(group) for group in groups]
+        notes = [note for trace in traces for note in trace.notes]
+        touched = [note.text for note in notes if note.kind in ("changed", "read")]
+        named = [path for group in groups if group.kind == "said" for path in file_names(group.item.message.text)]
+        open_before = without(before.pending, lines(tagged(answer, "done_work")))
         text = tagged(answer, "summary") or re.sub(r"<(\w+)>.*?</\1>", "", answer, flags=re.S).strip() or answer
         summary = Summary(
             text=text,
-            files=merged(before.files, seen, lines(tagged(answer, "key_files"))),
+            files=merged(before.files, named, touched, lines(tagged(answer, "key_files"))),
             commands=merged(before.commands, [f"{note.text} #{note.at}" for note in notes if note.kind == "command"]),
-            tools=merged(before.tools, [tool for one in traces for tool in one.tools]),
-            pending=merged(_hints(units), lines(tagged(answer, "pending_work"))),
+            tools=merged(before.tools, [tool for trace in traces for tool in trace.tools]),
+            pending=merged(open_before, _hints(groups), lines(tagged(answer, "pending_work"))),
+            decisions=merged(before.decisions, lines(tagged(answer, "decisions"))),
             previous=before.flat,
         )
-        return fitted(summary, cap, self._estimator)
+        body = fitted(summary, cap, self._estimator)
+        room = cap - self._estimator.text(body) - self._estimator.text(names_frame())
+        hidden = sorted((*view.hidden, *groups), key=lambda group: group.place)
+        skipped = {name.removeprefix("./") for name in identifiers(body)}
+        return with_names(body, self._digest.names(hidden, room, skipped=skipped))
 
 
-def transcript(unit: Unit) -> str:
+def transcript(group: Group) -> str:
     """A group as a reader would write it down."""
-    written = []
-    for item in unit.items:
+    paragraphs = []
+    for item in group.items:
         for block in item.message.blocks:
             match block:
                 case Text(text):
-                    written.append(f"{item.message.role}: {text}")
+                    paragraphs.append(f"{item.message.role}: {text}")
                 case ToolCall(name=name, args=args):
-                    written.append(f"[call {name} {encode(args).decode()}]")
+                    paragraphs.append(f"[call {name} {encode(args).decode()}]")
                 case ToolResult(name=name, content=content, is_error=failed):
                     text = "\n".join(part.text for part in content if isinstance(part, Text))
-                    written.append(f"[{'error' if failed else 'result'} of {name}]\n{text}")
-    return "\n".join(written)
+                    paragraphs.append(f"[{'error' if failed else 'result'} of {name}]\n{text}")
+    return "\n".join(paragraphs)
 
 
 def _pieces(texts: Sequence[str], room: int, estimator: Estimator) -> Iterator[str]:
     """The texts in as few pieces of at most `room` tokens as their order allows, and in no more than a dozen."""
     share = room if sum(map(estimator.text, texts)) <= room * PIECES else max(64, room * PIECES // (2 * len(texts)))
     piece: list[str] = []
-    left = room
+    spare = room
     for text in texts:
         short = estimator.clip(text, min(room, share) - 2, marker="\n[…]\n")
         size = estimator.text(short) + 2
-        if piece and size > left:
+        if piece and size > spare:
             yield "\n\n".join(piece)
-            piece, left = [], room
+            piece, spare = [], room
         piece.append(short)
-        left -= size
+        spare -= size
     if piece:
         yield "\n\n".join(piece)
 
 
-def _hints(units: Iterable[Unit]) -> list[str]:
-    """Lines of the conversation that speak of work to come; the last few are still true most likely."""
-    texts = (unit.item.message.text for unit in units if unit.kind == "said")
-    return [line(one) for text in texts for one in text.splitlines() if _PENDING.search(one)][-5:]
+def _hints(groups: Iterable[Group]) -> list[str]:
+    """Sentences of the conversation that speak of work to come; the last few are still true most likely.
+
+    No more than the sentence: what stands beside it may be a value that was replaced since.
+    """
+    texts = (group.item.message.text for group in groups if group.kind == "said")
+    parts = (text[part.start : part.end] for text in texts for part in sentences(text))
+    return [line(part.strip()) for part in parts if _PENDING.search(part)][-5:]

@@ -1,4 +1,4 @@
-"""Where do the ranks of o200k_base come from, without a network? From a packed file (see ORIGIN.txt)."""
+"""Loads the ranks of o200k_base from a packed file (see ORIGIN.txt), without a network."""
 
 import zlib
 from pathlib import Path

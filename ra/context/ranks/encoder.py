@@ -1,4 +1,4 @@
-"""How is text turned into o200k_base tokens, fast and safely, whatever the text?"""
+"""Turns any text into o200k_base tokens, fast and safely."""
 
 import re
 from collections.abc import Iterator

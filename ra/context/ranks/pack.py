@@ -1,4 +1,4 @@
-"""How is the packed rank file made? `python -m ra.context.ranks.pack WHEEL`, from a wheel that carries the original.
+"""Makes the packed rank file: `python -m ra.context.ranks.pack WHEEL`, from a wheel that carries the original.
 
 `pip download --no-deps llama-index-core` fetches such a wheel. The original file alone is accepted as well.
 """
@@ -24,9 +24,9 @@ def read_original(path: Path) -> bytes:
             original = wheel.read(name)
     else:
         original = path.read_bytes()
-    found = hashlib.sha256(original).hexdigest()
-    if found != ORIGINAL_SHA256:
-        raise SystemExit(f"{path}: SHA-256 is {found}, expected {ORIGINAL_SHA256}.")
+    digest = hashlib.sha256(original).hexdigest()
+    if digest != ORIGINAL_SHA256:
+        raise SystemExit(f"{path}: SHA-256 is {digest}, expected {ORIGINAL_SHA256}.")
     return original
 
 

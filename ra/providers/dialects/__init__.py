@@ -1,4 +1,4 @@
-"""Which dialects are there? One module each: `path`, `headers`, `body` and `reader`, all pure."""
+"""The dialects, one module each: `path`, `headers`, `body` and `reader`, all pure."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, cast

@@ -1,4 +1,4 @@
-"""How does one speak with Anthropic's Messages API, and with servers that speak it too?"""
+"""The dialect of Anthropic's Messages API."""
 
 import re
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
 from ra.core.value import JsonObject
 from ra.providers.dialects import blocks
 from ra.providers.dialects.draft import Draft
-from ra.providers.dialects.fields import child, dumped, number, text
+from ra.providers.dialects.fields import child, children, dumped, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 
@@ -55,20 +55,23 @@ def body(request: Request, info: ModelInfo) -> JsonObject:
     ]
     _mark(request, tools, places)
     limit, budget = blocks.room(request, info)
-    made: JsonObject = {"model": request.model, "max_tokens": limit, "stream": True}
+    payload: JsonObject = {"model": request.model, "max_tokens": limit, "stream": True}
     if system:
-        made["system"] = system
+        payload["system"] = system
     if tools:
-        made["tools"] = tools
-    made["messages"] = messages
+        payload["tools"] = tools
+    payload["messages"] = messages
     if budget and info.thinking == "adaptive":
-        made["thinking"] = {"type": "adaptive", "display": "summarized"}
-        made["output_config"] = {"effort": request.effort.level}
+        payload["thinking"] = {"type": "adaptive", "display": "summarized"}
+        payload["output_config"] = {"effort": request.effort.level}
     elif budget and not _thoughtless_loop(messages):
-        made["thinking"] = {"type": "enabled", "budget_tokens": budget}
+        payload["thinking"] = {"type": "enabled", "budget_tokens": budget}
     elif budget:
-        made["max_tokens"] = request.max_output
-    return made
+        payload["max_tokens"] = request.max_output
+    if request.answer_schema:
+        form = {"type": "json_schema", "schema": request.answer_schema}
+        payload["output_config"] = payload.get("output_config", {}) | {"format": form}
+    return payload
 
 
 def reader(model: str) -> "AnthropicReader":
@@ -80,10 +83,10 @@ def _is_result(block: JsonObject) -> bool:
 
 
 def _made(message: Message, request: Request) -> list[JsonObject]:
-    made = [block for block in map(_block, _content(message, request)) if block is not None]
-    while made and made[-1]["type"] in THOUGHTS:  # an answer that ends in thinking is refused
-        made.pop()
-    return made
+    blocks_made = [block for block in map(_block, _content(message, request)) if block is not None]
+    while blocks_made and blocks_made[-1]["type"] in THOUGHTS:  # an answer that ends in thinking is refused
+        blocks_made.pop()
+    return blocks_made
 
 
 def _content(message: Message, request: Request) -> tuple[Block, ...]:
@@ -105,9 +108,9 @@ def _block(block: Block) -> JsonObject | None:
         case ToolCall():
             return {"type": "tool_use", "id": _id(block.id), "name": block.name, "input": blocks.call_args(block)}
         case ToolResult():
-            content = [made for part in block.content if (made := _plain(part)) is not None]
-            made = {"type": "tool_result", "tool_use_id": _id(block.call_id), "content": content}
-            return made | {"is_error": True} if block.is_error else made
+            content = [result for part in block.content if (result := _plain(part)) is not None]
+            result = {"type": "tool_result", "tool_use_id": _id(block.call_id), "content": content}
+            return result | {"is_error": True} if block.is_error else result
 
 
 def _plain(block: Content) -> JsonObject | None:
@@ -176,6 +179,12 @@ class AnthropicReader:
                 self._count(child(event, "usage"))
                 if reason := text(child(event, "delta"), "stop_reason"):
                     self._draft.stop = STOPS.get(reason, "end")
+            case "message":  # an answer that does not stream
+                self._count(child(event, "usage"))
+                for index, block in enumerate(children(event, "content")):
+                    yield from self._start(index, block)
+                self._draft.close()
+                self._draft.stop = STOPS.get(text(event, "stop_reason"), "end")
             case "message_stop":
                 self._draft.stop = self._draft.stop or "end"
             case "error":
@@ -243,10 +252,10 @@ class AnthropicReader:
             "cache_read": "cache_read_input_tokens",
             "cache_write": "cache_creation_input_tokens",
         }
-        known = self._draft.usage
+        usage = self._draft.usage
         self._draft.usage = Usage(
             **{
-                ours: number(told, key) if told.get(key) is not None else getattr(known, ours)
+                ours: number(told, key) if told.get(key) is not None else getattr(usage, ours)
                 for ours, key in fields.items()
             }
         )

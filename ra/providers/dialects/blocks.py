@@ -1,4 +1,4 @@
-"""What do all dialects do alike when a request becomes a body?"""
+"""What all dialects do alike when a request becomes a body."""
 
 import re
 from binascii import b2a_base64
@@ -60,6 +60,29 @@ def turns(
         content.extend(made)
         content.sort(key=lambda block: not is_result(block))  # stable: results first, all else as it stood
     return found, places
+
+
+def is_claude(model: str) -> bool:
+    """Whether a gateway passes requests for this model on to Anthropic's API, or to a host of it."""
+    return "claude" in model.lower()
+
+
+def mark_parts(
+    request: Request, carriers: dict[Place, list[JsonObject]], kinds: tuple[str, ...], most: int = 4
+) -> None:
+    """Cache marks as gateways take them for Claude: `cache_control` on the last text part of what is marked.
+
+    The tools need none: they stand before the system part, whose mark covers them.
+    """
+    marked: dict[int, JsonObject] = {}
+    for kind, indexes in (("section", request.marks.sections), ("message", request.marks.messages)):
+        for wanted in sorted(set(indexes)):
+            before = [parts for (of, i), parts in sorted(carriers.items()) if of == kind and i <= wanted]
+            texts = [part for parts in before for part in parts if part.get("type") in kinds and part.get("text")]
+            if texts:
+                marked[id(texts[-1])] = texts[-1]
+    for part in list(marked.values())[-most:]:
+        part["cache_control"] = {"type": "ephemeral"}
 
 
 def replayed(message: Message, request: Request) -> tuple[Block, ...]:

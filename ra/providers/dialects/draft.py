@@ -1,9 +1,11 @@
-"""What has the model said so far? Blocks that grow with every event, whatever the dialect."""
+"""The reply so far: blocks that grow with every event, whatever the dialect."""
 
+from collections.abc import Iterator
 from os import urandom
 from typing import Literal
 
 from ra.core.errors import BadStream
+from ra.core.events import CallDelta, TextDelta, ThinkingDelta
 from ra.core.messages import Block, Message, Text, Thinking, ToolCall
 from ra.core.model import Reply, Stop, Usage
 from ra.providers.dialects.fields import arguments
@@ -13,7 +15,7 @@ UNSEEN = "…"
 """Stands for the arguments of a call that broke off before its first character."""
 
 
-class Piece:
+class BlockDraft:
     """A block that is still being written."""
 
     def __init__(self, kind: Literal["text", "thinking", "call"], *, id: str = "", name: str = "") -> None:
@@ -52,13 +54,13 @@ class Draft:
 
     def __init__(self, model: str) -> None:
         self.model = model
-        self.pieces: dict[object, Piece] = {}
+        self.pieces: dict[object, BlockDraft] = {}
         self.usage = Usage()
         self.stop: Stop | None = None
 
-    def piece(self, key: object, kind: Literal["text", "thinking", "call"]) -> Piece:
+    def piece(self, key: object, kind: Literal["text", "thinking", "call"]) -> BlockDraft:
         """The piece of that key, opened when it is new. Raises BadStream when it is of another kind."""
-        piece = self.pieces.setdefault(key, Piece(kind))
+        piece = self.pieces.setdefault(key, BlockDraft(kind))
         if piece.kind != kind:
             raise BadStream(f"The provider's answer adds {kind} to a block of {piece.kind}.")
         return piece
@@ -67,6 +69,19 @@ class Draft:
         """Nothing more comes for what was opened so far."""
         for piece in self.pieces.values():
             piece.whole = True
+
+    def said(self) -> Iterator[TextDelta | ThinkingDelta | CallDelta]:
+        """All of it as it would have been streamed, for an answer that came at once."""
+        for piece in self.pieces.values():
+            match piece.kind:
+                case "text" if piece.written:
+                    yield TextDelta(piece.written)
+                case "thinking" if piece.written:
+                    yield ThinkingDelta(piece.written)
+                case "call":
+                    yield CallDelta(piece.name)
+                case _:
+                    pass
 
     def message(self, *, cut: bool) -> Message:
         last = next(reversed(self.pieces.values()), None)

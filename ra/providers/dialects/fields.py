@@ -1,10 +1,13 @@
-"""How is a field of somebody else's JSON read? A missing one is empty; one of the wrong type is a BadStream."""
+"""Read a field of a provider's JSON: a missing one is empty, one of the wrong type is a BadStream."""
 
 from typing import Any, NoReturn
 
 from ra.core.errors import BadStream
 from ra.core.text import clean
-from ra.core.value import JsonObject, encode
+from ra.core.value import JsonObject, encode, too_deep
+
+NESTED = "{…"
+"""Stands for arguments that nest too deeply: no JSON, so that the call gets an error result."""
 
 
 def text(source: JsonObject, key: str) -> str:
@@ -41,18 +44,23 @@ def children(source: JsonObject, key: str) -> list[JsonObject]:
 
 
 def arguments(raw: str) -> JsonObject | None:
-    """The arguments of a tool call; None when they are no JSON object. A raw line break in a string is forgiven."""
+    """The arguments of a tool call; None when they are no JSON object, or one that nests too deeply to be handled.
+
+    A raw line break in a string is forgiven.
+    """
     import json  # by now the model has answered; before the first request nobody needs it
 
     try:
         value = json.loads(raw, strict=False, parse_constant=_no_constant)
     except (ValueError, RecursionError):
         return None
-    return _cleaned(value) if isinstance(value, dict) else None
+    return _cleaned(value) if isinstance(value, dict) and not too_deep(value) else None
 
 
 def dumped(args: JsonObject) -> str:
     """Arguments that came as an object, as the text that others stream."""
+    if too_deep(args):
+        return NESTED
     return encode(_cleaned(args)).decode()
 
 

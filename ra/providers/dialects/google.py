@@ -1,4 +1,4 @@
-"""How does one speak with Google's Gemini API, `streamGenerateContent`?"""
+"""The dialect of Google's Gemini API, `streamGenerateContent`."""
 
 import re
 from collections.abc import Iterator
@@ -9,8 +9,9 @@ from ra.core.events import CallDelta, Delta, TextDelta, ThinkingDelta
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
 from ra.core.value import JsonObject
+from ra.providers.catalog import no_thinking
 from ra.providers.dialects import blocks
-from ra.providers.dialects.draft import OUR_ID, Draft, Piece, new_id
+from ra.providers.dialects.draft import OUR_ID, BlockDraft, Draft, new_id
 from ra.providers.dialects.fields import child, children, dumped, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
@@ -54,23 +55,30 @@ def body(request: Request, info: ModelInfo) -> JsonObject:
     turns, _ = blocks.turns(
         request, lambda message: _parts(message, request), is_result=lambda part: "functionResponse" in part
     )
-    made: JsonObject = {}
+    payload: JsonObject = {}
     if words := blocks.system_text(request):
-        made["systemInstruction"] = {"parts": [{"text": words}]}
+        payload["systemInstruction"] = {"parts": [{"text": words}]}
     if request.tools:
         tools = sorted(request.tools, key=lambda tool: tool.name)
-        made["tools"] = [
+        payload["tools"] = [
             {"functionDeclarations": [_declaration(tool.name, tool.description, tool.schema) for tool in tools]}
         ]
     roles = {"user": "user", "assistant": "model"}
-    made["contents"] = [{"role": roles[speaker], "parts": parts} for speaker, parts in turns]
+    payload["contents"] = [{"role": roles[speaker], "parts": parts} for speaker, parts in turns]
     limit, budget = blocks.room(request, info)
-    made["generationConfig"] = {"maxOutputTokens": limit}
+    payload["generationConfig"] = {"maxOutputTokens": limit}
     if budget:
         levels = {"thinkingLevel": request.effort.level.upper()}
         how = levels if info.thinking in ("effort", "adaptive") else {"thinkingBudget": budget}
-        made["generationConfig"]["thinkingConfig"] = {"includeThoughts": True} | how
-    return made
+        payload["generationConfig"]["thinkingConfig"] = {"includeThoughts": True} | how
+    elif info.thinking != "none" and (least := no_thinking(request.model)):
+        payload["generationConfig"]["thinkingConfig"] = (
+            {"thinkingBudget": 0} if info.thinking == "budget" else {"thinkingLevel": least}
+        )
+    if request.answer_schema:
+        form = {"responseMimeType": "application/json", "responseJsonSchema": request.answer_schema}
+        payload["generationConfig"] |= form
+    return payload
 
 
 def reader(model: str) -> "GoogleReader":
@@ -106,8 +114,8 @@ def _part(block: Block) -> Iterator[JsonObject]:
             call: JsonObject = {"name": block.name, "args": blocks.call_args(block)}
             yield {"functionCall": call | _known(block.id)} | _sealed(block.signature)
         case ToolResult():
-            told = {"error" if block.is_error else "output": blocks.result_text(block)}
-            yield {"functionResponse": {"name": block.name, "response": told} | _known(block.call_id)}
+            response = {"error" if block.is_error else "output": blocks.result_text(block)}
+            yield {"functionResponse": {"name": block.name, "response": response} | _known(block.call_id)}
             for shown in blocks.attachments(block):
                 yield from _part(shown)
         case Image() | Document():
@@ -180,7 +188,7 @@ class GoogleReader:
             if words:
                 yield TextDelta(words)
 
-    def _continue(self, kind: Literal["text", "thinking"], signature: str) -> Piece:
+    def _continue(self, kind: Literal["text", "thinking"], signature: str) -> BlockDraft:
         """The last piece, if it is of this kind and neither is signed: a signature belongs to its part alone."""
         last = next(reversed(self._draft.pieces.values()), None)
         if last and last.kind == kind and not last.signature and not signature:
@@ -189,7 +197,7 @@ class GoogleReader:
         piece.signature = signature
         return piece
 
-    def _open(self, kind: Literal["text", "thinking", "call"]) -> Piece:
+    def _open(self, kind: Literal["text", "thinking", "call"]) -> BlockDraft:
         return self._draft.piece(len(self._draft.pieces), kind)
 
     def _count(self, told: JsonObject) -> None:

@@ -1,4 +1,4 @@
-"""How does one speak with OpenAI's Responses API? Nothing is stored there: sealed reasoning is replayed from here."""
+"""The dialect of OpenAI's Responses API. Nothing is stored there: sealed reasoning is replayed from here."""
 
 from collections.abc import Iterator
 
@@ -6,8 +6,9 @@ from ra.core.events import CallDelta, Delta, TextDelta, ThinkingDelta
 from ra.core.messages import Content, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import ModelInfo, Reply, Request, Usage
 from ra.core.value import JsonObject
+from ra.providers.catalog import no_thinking
 from ra.providers.dialects import blocks
-from ra.providers.dialects.draft import Draft, Piece
+from ra.providers.dialects.draft import BlockDraft, Draft
 from ra.providers.dialects.fields import child, children, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
@@ -28,11 +29,12 @@ def headers(api_key: str) -> dict[str, str]:
 
 def body(request: Request, info: ModelInfo) -> JsonObject:
     limit, _ = blocks.room(request, info)
-    made: JsonObject = {"model": request.model, "store": False, "stream": True}
-    if words := blocks.system_text(request):
-        made["instructions"] = words
+    payload: JsonObject = {"model": request.model, "store": False, "stream": True}
+    claude = blocks.is_claude(request.model)
+    if not claude and (words := blocks.system_text(request)):
+        payload["instructions"] = words
     if request.tools:
-        made["tools"] = [
+        payload["tools"] = [
             {
                 "type": "function",
                 "name": tool.name,
@@ -42,19 +44,56 @@ def body(request: Request, info: ModelInfo) -> JsonObject:
             }
             for tool in sorted(request.tools, key=lambda tool: tool.name)
         ]
-    made["input"] = [item for _, message in blocks.conversation(request) for item in _items(message, request)]
-    made["max_output_tokens"] = max(16, limit)  # the least that it accepts
+    payload["input"] = _marked(request) if claude else list(_input(request))
+    payload["max_output_tokens"] = max(16, limit)  # the least that it accepts
     if info.thinking != "none":
-        made["include"] = ["reasoning.encrypted_content"]
-        if request.effort.level != "off":
-            made["reasoning"] = {"effort": request.effort.level, "summary": "auto"}
-    if request.cache_key:
-        made["prompt_cache_key"] = request.cache_key
-    return made
+        payload["include"] = ["reasoning.encrypted_content"]
+        if request.effort.level != "off" and not (claude and _is_thoughtless(payload["input"])):
+            payload["reasoning"] = {"effort": request.effort.level, "summary": "auto"}
+        elif not claude and (least := no_thinking(request.model)):
+            payload["reasoning"] = {"effort": least}
+    if request.cache_key and not claude:  # gateways refuse what Claude does not have
+        payload["prompt_cache_key"] = request.cache_key
+    if request.answer_schema:
+        form = {"type": "json_schema", "name": "answer", "schema": request.answer_schema, "strict": True}
+        payload["text"] = {"format": form}
+    return payload
 
 
 def reader(model: str) -> "ResponsesReader":
     return ResponsesReader(model)
+
+
+def _input(request: Request) -> Iterator[JsonObject]:
+    for _, message in blocks.conversation(request):
+        yield from _items(message, request)
+
+
+def _marked(request: Request) -> list[JsonObject]:
+    """The input for Claude behind a gateway: the system part as an item, and lists of parts, which carry marks."""
+    carriers: dict[blocks.Place, list[JsonObject]] = {}
+    system: list[JsonObject] = []
+    for i, section in blocks.system_sections(request):
+        system.append({"type": "input_text", "text": section.content})
+        carriers["section", i] = system[-1:]
+    made: list[JsonObject] = [{"type": "message", "role": "system", "content": system}] if system else []
+    for place, message in blocks.conversation(request):
+        items = list(_items(message, request))
+        for item in items:
+            if item["type"] == "function_call_output" and isinstance(item["output"], str):
+                item["output"] = [{"type": "input_text", "text": item["output"]}]
+        carriers[place] = [part for item in items for part in item.get("content") or item.get("output") or ()]
+        made += items
+    blocks.mark_parts(request, carriers, ("input_text",))
+    return made
+
+
+def _is_thoughtless(items: list[JsonObject]) -> bool:
+    """A tool loop whose thinking the gateway did not pass on: Claude refuses to think on without it."""
+    if not items or items[-1]["type"] != "function_call_output":
+        return False
+    begun = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=0)
+    return not any(item["type"] == "reasoning" for item in items[begun:])
 
 
 def _items(message: Message, request: Request) -> Iterator[JsonObject]:
@@ -68,8 +107,8 @@ def _items(message: Message, request: Request) -> Iterator[JsonObject]:
             yield from _answer(message, request)
         case "tool":
             for result in (block for block in message.blocks if isinstance(block, ToolResult)):
-                shown = bool(blocks.attachments(result))
-                output = _parts(result.content) if shown else blocks.result_text(result)
+                has_attachments = bool(blocks.attachments(result))
+                output = _parts(result.content) if has_attachments else blocks.result_text(result)
                 yield {"type": "function_call_output", "call_id": result.call_id, "output": output}
 
 
@@ -146,6 +185,11 @@ class ResponsesReader:
                 self._end(self._key(event), child(event, "item"))
             case "response.completed" | "response.incomplete":
                 self._complete(child(event, "response"))
+            case None if event.get("object") == "response":  # an answer that does not stream
+                if event.get("error"):
+                    raise failure(0, {}, event, provider=name)
+                self._complete(event)
+                yield from self._draft.said()
             case "response.failed" | "error":
                 raise failure(0, {}, event, provider=name)
             case _ if event.get("error"):
@@ -171,7 +215,7 @@ class ResponsesReader:
             case "reasoning":
                 self._draft.piece(key, "thinking").id = text(item, "id")
 
-    def _name(self, key: int, item: JsonObject) -> Piece:
+    def _name(self, key: int, item: JsonObject) -> BlockDraft:
         piece = self._draft.piece(key, "call")
         piece.id = text(item, "call_id") or text(item, "id")
         piece.name = text(item, "name")
@@ -198,8 +242,8 @@ class ResponsesReader:
             case "reasoning":
                 piece = self._draft.piece(key, "thinking")
                 piece.id, piece.signature = text(item, "id"), text(item, "encrypted_content")
-                told = [text(part, "text") for part in children(item, "summary") or children(item, "content")]
-                piece.parts = ["\n\n".join(told)] if told else piece.parts
+                texts = [text(part, "text") for part in children(item, "summary") or children(item, "content")]
+                piece.parts = ["\n\n".join(texts)] if texts else piece.parts
             case "message":
                 for i, part in enumerate(children(item, "content")):
                     self._refused = self._refused or part.get("type") == "refusal"
@@ -208,12 +252,12 @@ class ResponsesReader:
                     piece.signature = phase if piece.parts[0] and (phase := text(item, "phase")) in PHASES else ""
 
     def _complete(self, response: JsonObject) -> None:
-        told = child(response, "usage")
-        details = child(told, "input_tokens_details")
-        read, written = number(details, "cached_tokens"), number(details, "cache_write_tokens")
-        whole = number(told, "input_tokens")
-        fresh = whole - read - written if whole >= read + written else whole
-        self._draft.usage = Usage(fresh, number(told, "output_tokens"), read, written)
+        usage = child(response, "usage")
+        details = child(usage, "input_tokens_details")
+        read, cache_write = number(details, "cached_tokens"), number(details, "cache_write_tokens")
+        total_input = number(usage, "input_tokens")
+        fresh = total_input - read - cache_write if total_input >= read + cache_write else total_input
+        self._draft.usage = Usage(fresh, number(usage, "output_tokens"), read, cache_write)
         if not self._draft.pieces:  # a server that tells everything at the end
             for i, item in enumerate(children(response, "output")):
                 self._end(i, item)

@@ -1,4 +1,4 @@
-"""How does one speak Chat Completions: OpenAI's older API, and that of Ollama, llama.cpp, vLLM, OpenRouter and others?
+"""The dialect of Chat Completions: OpenAI's older API, Ollama, llama.cpp, vLLM, OpenRouter and others.
 
 Servers differ, so this dialect sends the least that all of them take and reads the most that any of them sends.
 """
@@ -12,8 +12,9 @@ from ra.core.events import CallDelta, Delta, TextDelta, ThinkingDelta
 from ra.core.messages import Content, Document, Image, Message, Text, Thinking, ToolResult
 from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
 from ra.core.value import JsonObject, encode
+from ra.providers.catalog import no_thinking
 from ra.providers.dialects import blocks
-from ra.providers.dialects.draft import Draft, Piece, new_id
+from ra.providers.dialects.draft import BlockDraft, Draft, new_id
 from ra.providers.dialects.fields import child, children, dumped, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
@@ -31,6 +32,8 @@ REASONING = ("reasoning_content", "reasoning")
 """Where servers put the thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter, Groq and Ollama the second."""
 
 DETAILS = "reasoning_details"
+BLOCKS = "thinking_blocks"
+"""Where gateways put signed thinking, and want it back: OpenRouter the first, LiteLLM the second."""
 
 _OPENAI = re.compile(r"^(openai/)?(gpt-(?!oss)|o\d|chatgpt)")
 
@@ -44,11 +47,12 @@ def headers(api_key: str) -> dict[str, str]:
 
 
 def body(request: Request, info: ModelInfo) -> JsonObject:
-    own = _OPENAI.match(request.model) is not None
+    is_openai = _OPENAI.match(request.model) is not None
     limit, _ = blocks.room(request, info)
-    made: JsonObject = {"model": request.model, "messages": _messages(request, own=own)}
+    messages = _marked(request) if blocks.is_claude(request.model) else _messages(request, own=is_openai)
+    payload: JsonObject = {"model": request.model, "messages": messages}
     if request.tools:
-        made["tools"] = [
+        payload["tools"] = [
             {
                 "type": "function",
                 "function": {"name": tool.name, "description": tool.description, "parameters": tool.schema},
@@ -56,13 +60,18 @@ def body(request: Request, info: ModelInfo) -> JsonObject:
             for tool in sorted(request.tools, key=lambda tool: tool.name)
         ]
     # OpenAI's newer models refuse the old name, and many other servers do not know the new one.
-    made["max_completion_tokens" if own else "max_tokens"] = limit
-    made |= {"stream": True, "stream_options": {"include_usage": True}}
-    if request.effort.level != "off" and info.thinking != "none":
-        made["reasoning_effort"] = request.effort.level
-    if own and request.cache_key:
-        made["prompt_cache_key"] = request.cache_key
-    return made
+    payload["max_completion_tokens" if is_openai else "max_tokens"] = limit
+    payload |= {"stream": True, "stream_options": {"include_usage": True}}
+    if request.effort.level != "off" and info.thinking != "none" and not _is_thoughtless(request.model, messages):
+        payload["reasoning_effort"] = request.effort.level
+    elif is_openai and info.thinking != "none" and (least := no_thinking(request.model)):
+        payload["reasoning_effort"] = least
+    if is_openai and request.cache_key:
+        payload["prompt_cache_key"] = request.cache_key
+    if request.answer_schema:
+        form = {"name": "answer", "schema": request.answer_schema, "strict": True}
+        payload["response_format"] = {"type": "json_schema", "json_schema": form}
+    return payload
 
 
 def reader(model: str) -> "ChatReader":
@@ -73,16 +82,16 @@ def _messages(request: Request, *, own: bool) -> list[JsonObject]:
     made: list[JsonObject] = []
     if words := blocks.system_text(request):
         made.append({"role": "system", "content": words})
-    shown: list[JsonObject] = []  # pictures of tool results, which follow when all results are told
+    attachments: list[JsonObject] = []  # pictures of tool results, which follow when all results are told
     for _, message in blocks.conversation(request):
         if message.role != "tool":
-            _say(made, "user", shown)
-            shown = []
+            _say(made, "user", attachments)
+            attachments = []
         match message.role:
             case "tool":
                 for result in (block for block in message.blocks if isinstance(block, ToolResult)):
                     made.append({"role": "tool", "tool_call_id": result.call_id, "content": blocks.result_text(result)})
-                    shown += [_part(block) for block in blocks.attachments(result)]
+                    attachments += [_part(block) for block in blocks.attachments(result)]
             case "assistant":
                 _answer(made, message, request)
             case "system" if own and message.text.strip():
@@ -91,8 +100,57 @@ def _messages(request: Request, *, own: bool) -> list[JsonObject]:
                 _say(made, "user", [{"type": "text", "text": blocks.labelled(message)}])
             case _:
                 _say(made, "user", [_part(block) for block in _contents(message)])
-    _say(made, "user", shown)
+    _say(made, "user", attachments)
     return made
+
+
+def _marked(request: Request) -> list[JsonObject]:
+    """The messages for Claude behind a gateway: as lists of parts, which can carry cache marks."""
+    made: list[JsonObject] = []
+    carriers: dict[blocks.Place, list[JsonObject]] = {}
+    system: list[JsonObject] = []
+    for i, section in blocks.system_sections(request):
+        system.append({"type": "text", "text": section.content})
+        carriers["section", i] = system[-1:]
+    if system:
+        made.append({"role": "system", "content": system})
+    shown: list[JsonObject] = []  # pictures of tool results, which follow when all results are told
+    for place, message in blocks.conversation(request):
+        turns = _messages(Request(request.model, (), (message,)), own=False)
+        for turn in turns:
+            if isinstance(turn.get("content"), str):
+                turn["content"] = [{"type": "text", "text": turn["content"]}]
+        carriers[place] = [part for turn in turns for part in turn.get("content") or ()]
+        if message.role == "tool":
+            shown += [part for turn in turns if turn["role"] == "user" for part in turn["content"]]
+            made += [turn for turn in turns if turn["role"] == "tool"]
+            continue
+        for turn in [*_pictures(shown), *turns]:
+            _join(made, turn)
+        shown = []
+    for turn in _pictures(shown):
+        _join(made, turn)
+    blocks.mark_parts(request, carriers, ("text",))
+    return made
+
+
+def _is_thoughtless(model: str, messages: list[JsonObject]) -> bool:
+    """A tool loop whose signed thinking the gateway did not pass on: Claude refuses to think on without it."""
+    if not blocks.is_claude(model) or not messages or messages[-1]["role"] != "tool":
+        return False
+    answers = [message for message in messages if message["role"] == "assistant"]
+    return bool(answers) and not (answers[-1].get(BLOCKS) or answers[-1].get(DETAILS))
+
+
+def _pictures(parts: list[JsonObject]) -> list[JsonObject]:
+    return [{"role": "user", "content": parts}] if parts else []
+
+
+def _join(made: list[JsonObject], turn: JsonObject) -> None:
+    if made and made[-1]["role"] == turn["role"] == "user":
+        made[-1]["content"] = [*made[-1]["content"], *turn["content"]]
+    else:
+        made.append(turn)
 
 
 def _contents(message: Message) -> list[Content]:
@@ -118,8 +176,8 @@ def _answer(made: list[JsonObject], message: Message, request: Request) -> None:
     for thought in (block for block in blocks.replayed(message, request) if isinstance(block, Thinking)):
         if thought.id in REASONING:
             turn[thought.id] = turn.get(thought.id, "") + thought.text
-        elif thought.id == DETAILS:
-            turn[DETAILS] = msgspec.json.decode(thought.signature)
+        elif thought.id in (DETAILS, BLOCKS):
+            turn[thought.id] = msgspec.json.decode(thought.signature)
     if message.calls:
         turn["tool_calls"] = [
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": blocks.call_json(call)}}
@@ -142,8 +200,9 @@ def _part(block: Content) -> JsonObject:
 class ChatReader:
     def __init__(self, model: str) -> None:
         self._draft = Draft(model)
-        self._calls: list[tuple[object, Piece]] = []
+        self._calls: list[tuple[object, BlockDraft]] = []
         self._details: dict[object, JsonObject] = {}
+        self._thoughts: list[JsonObject] = []  # signed, as LiteLLM passes them on
         self._refused = False
 
     @property
@@ -166,6 +225,9 @@ class ChatReader:
         if self._details:
             thought = self._draft.piece("thinking", "thinking")
             thought.id, thought.signature = DETAILS, encode(list(self._details.values())).decode()
+        elif any(block.get("signature") or block.get("data") for block in self._thoughts):
+            thought = self._draft.piece("thinking", "thinking")
+            thought.id, thought.signature = BLOCKS, encode(self._thoughts).decode()
         return self._draft.reply()
 
     def _add(self, delta: JsonObject) -> Iterator[Delta]:
@@ -175,6 +237,8 @@ class ChatReader:
                 break  # some servers send the same thinking under both names
         for detail in children(delta, DETAILS):
             self._detail(detail)
+        for block in children(delta, BLOCKS):
+            self._thought(block)
         if isinstance(delta.get("content"), list):
             yield from self._parts(children(delta, "content"))
         elif words := text(delta, "content"):
@@ -206,11 +270,22 @@ class ChatReader:
 
     def _detail(self, detail: JsonObject) -> None:
         """OpenRouter's sealed reasoning, in pieces: what is text is continued, the rest is replaced."""
-        known = self._details.setdefault((text(detail, "type"), number(detail, "index")), {})
+        detail_before = self._details.setdefault((text(detail, "type"), number(detail, "index")), {})
         for key, value in detail.items():
             if value is not None:
                 grows = key in ("text", "summary", "data")
-                known[key] = text(known, key) + text(detail, key) if grows else value
+                detail_before[key] = text(detail_before, key) + text(detail, key) if grows else value
+
+    def _thought(self, block: JsonObject) -> None:
+        """LiteLLM's signed thinking, in pieces: the signature ends a block."""
+        last = self._thoughts[-1] if self._thoughts else {}
+        grows = last.get("type") == block.get("type") == "thinking" and not last.get("signature")
+        if not grows:
+            self._thoughts.append({key: value for key, value in block.items() if value is not None})
+            return
+        last["thinking"] = text(last, "thinking") + text(block, "thinking")
+        if signature := text(block, "signature"):
+            last["signature"] = signature
 
     def _call(self, told: JsonObject) -> Iterator[Delta]:
         function = child(told, "function")
@@ -218,14 +293,14 @@ class ChatReader:
         if not piece.name and (called := text(function, "name")):
             piece.name = called
             yield CallDelta(called)
-        given = function.get("arguments")
-        piece.parts.append(dumped(given) if isinstance(given, dict) else text(function, "arguments"))
+        arguments = function.get("arguments")
+        piece.parts.append(dumped(arguments) if isinstance(arguments, dict) else text(function, "arguments"))
 
-    def _open(self, told: JsonObject, called: str) -> Piece:
+    def _open(self, told: JsonObject, called: str) -> BlockDraft:
         """The call that a fragment continues, or a new one. Some servers count every call 0, some do not count."""
         index, id = told.get("index"), text(told, "id")
-        same = [piece for key, piece in self._calls if key == index] if index is not None else []
-        candidate = same[-1] if same else self._calls[-1][1] if self._calls and index is None else None
+        same_index = [piece for key, piece in self._calls if key == index] if index is not None else []
+        candidate = same_index[-1] if same_index else self._calls[-1][1] if self._calls and index is None else None
         if candidate and not (id and candidate.id != id) and not (index is None and called and not id):
             return candidate
         self._draft.close()
@@ -240,8 +315,10 @@ def usage_of(told: JsonObject) -> Usage:
     details = child(told, "prompt_tokens_details")
     prompt, answered = number(told, "prompt_tokens"), number(told, "completion_tokens")
     read = number(details, "cached_tokens") or number(told, "prompt_cache_hit_tokens") or number(told, "cached_tokens")
-    written = number(details, "cache_write_tokens")
+    read = read or number(told, "cache_read_input_tokens")  # as Claude counts them, behind LiteLLM
+    cache_write = number(details, "cache_write_tokens") or number(details, "cache_creation_tokens")
+    cache_write = cache_write or number(told, "cache_creation_input_tokens")
     reasoned = number(child(told, "completion_tokens_details"), "reasoning_tokens")
     if reasoned and number(told, "total_tokens") == prompt + answered + reasoned:
         answered += reasoned  # xAI counts them apart
-    return Usage(prompt - read - written if prompt >= read + written else prompt, answered, read, written)
+    return Usage(prompt - read - cache_write if prompt >= read + cache_write else prompt, answered, read, cache_write)

@@ -1,4 +1,4 @@
-"""Which of a vendor's clients fits an account? Each is imported here, and only when it is needed."""
+"""Choose the vendor's client that fits an account; each is imported only when it is needed."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""How does one request travel over one connection? An h11 state on an asyncio stream, kept alive between calls."""
+"""One connection to a server: an h11 state on an asyncio stream, kept alive between calls."""
 
 import asyncio
 import socket
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import h11
 
 from ra.core.errors import BadStream, ProviderError, Unavailable
-from ra.providers.transports.route import Proxy, Server
+from ra.providers.transports.route import CERTIFICATES, Destination, Proxy
 
 CONNECT_TIMEOUT_S = 15.0
 _CHUNK = 64 * 1024
@@ -94,7 +94,10 @@ class Connection:
         return BadStream(f"{self._name} {what}.") if self._answered else Unavailable(f"{self._name} {what}.")
 
 
-async def connect(server: Server, proxy: Proxy | None, trust: Callable[[], ssl.SSLContext]) -> Connection:
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+
+
+async def connect(server: Destination, proxy: Proxy | None, trust: Callable[[], ssl.SSLContext]) -> Connection:
     """Open a connection, through the proxy if there is one.
 
     Raises Unavailable, or ProviderError where another try would end the same way.
@@ -107,18 +110,20 @@ async def connect(server: Server, proxy: Proxy | None, trust: Callable[[], ssl.S
         raise Unavailable(f"No connection to {way} within {CONNECT_TIMEOUT_S:g} s.") from error
     except ssl.SSLCertVerificationError as error:
         raise ProviderError(
-            f"The certificate of {server.origin} is not trusted: {error.verify_message}. "
-            "If your network re-signs traffic, set SSL_CERT_FILE to its certificates."
+            f"The certificate of {server.origin} is not trusted: {error.verify_message}. {CERTIFICATES}"
         ) from error
     except socket.gaierror as error:
         raise Unavailable(f"The host {way} cannot be found ({error.strerror}).") from error
     except OSError as error:
+        if proxy is None and isinstance(error, ConnectionRefusedError) and server.host in LOOPBACK:
+            # A server of one's own that is not running will not start by itself.
+            raise Unavailable(f"Nothing listens at {server.origin}. Is the server running?", tries=2) from error
         raise Unavailable(f"No connection to {way}: {error.strerror or error}.") from error
     return Connection(reader, writer, server.origin)
 
 
 async def _open(
-    server: Server, proxy: Proxy | None, trust: Callable[[], ssl.SSLContext]
+    server: Destination, proxy: Proxy | None, trust: Callable[[], ssl.SSLContext]
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     host, port = (proxy.host, proxy.port) if proxy else (server.host, server.port)
     opening = asyncio.open_connection(host, port, happy_eyeballs_delay=_HAPPY_EYEBALLS_S)
@@ -136,7 +141,9 @@ async def _open(
     return reader, writer
 
 
-async def _tunnel(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: Server, proxy: Proxy) -> None:
+async def _tunnel(
+    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: Destination, proxy: Proxy
+) -> None:
     """Ask the proxy for a way through to the server."""
     state = h11.Connection(h11.CLIENT)
     target = f"{server.host}:{server.port}"

@@ -1,4 +1,4 @@
-"""How do our own bytes reach a server, and its events come back? HTTP/1.1 with h11 on asyncio streams."""
+"""The transport of our own: HTTP/1.1 with h11 on asyncio streams."""
 
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -137,8 +137,8 @@ class HttpTransport:
     async def _read(self, connection: Connection, response: h11.Response) -> AsyncGenerator[JsonObject, None]:
         kind = next((value.decode("latin-1") for name, value in response.headers if name == b"content-type"), "")
         if "json" in kind:  # an answer, or an error, that does not stream
-            whole = sse.decode(await _body(connection, MAX_JSON_BYTES, self._timeout_s))
-            for part in whole if isinstance(whole, list) else [whole]:
+            document = sse.decode(await _body(connection, MAX_JSON_BYTES, self._timeout_s))
+            for part in document if isinstance(document, list) else [document]:
                 if isinstance(part, dict):
                     yield part
             return
@@ -162,9 +162,9 @@ def join(prefix: str, path: str, *, complete: bool) -> str:
     OPENAI_BASE_URL is `complete`: a path in it stands for our `/v1`, whatever it is (`/v1`, `/api/paas/v4`).
     The others end before the version, which is not said twice if someone put it there.
     """
-    version, _, rest = path.removeprefix("/").partition("/")
+    version, _, path_behind = path.removeprefix("/").partition("/")
     if version.startswith("v1") and (prefix.endswith(f"/{version}") or (complete and prefix)):
-        path = f"/{rest}"
+        path = f"/{path_behind}"
     return quote(prefix + path, safe="/?&=:%@!$'()*+,;~")
 
 

@@ -1,4 +1,4 @@
-"""Which way do bytes take to a server? The parts of its URL, the proxy in between, the certificates to trust."""
+"""The way to a server: the parts of its URL, the proxy in between, the certificates to trust."""
 
 import base64
 import ssl  # no cost: asyncio has loaded it
@@ -9,8 +9,11 @@ from urllib.parse import unquote, urlsplit
 from ra.core.errors import UserError
 from ra.core.value import Value
 
+CERTIFICATES = "If your network re-signs traffic, set SSL_CERT_FILE to its certificates."
+"""What to do about a certificate that is not trusted."""
 
-class Server(Value, frozen=True):
+
+class Destination(Value, frozen=True):
     """Where a connection goes. `path` is what stands between the host and the path of a call."""
 
     host: str
@@ -31,7 +34,7 @@ class Proxy(Value, frozen=True):
     authorization: str = ""
 
 
-def server(base_url: str) -> Server:
+def server(base_url: str) -> Destination:
     """The server that a base URL names. Raises UserError when it is no http(s) URL."""
     try:
         parts = urlsplit(base_url.strip())
@@ -45,10 +48,10 @@ def server(base_url: str) -> Server:
     if parts.query or parts.fragment or parts.username or parts.password is not None:
         raise UserError("A base URL has no user, query or fragment; put keys into apiKey and the rest into headers.")
     secure = parts.scheme == "https"
-    return Server(parts.hostname, port or (443 if secure else 80), secure, parts.path.rstrip("/"))
+    return Destination(parts.hostname, port or (443 if secure else 80), secure, parts.path.rstrip("/"))
 
 
-def proxy(target: Server, env: Mapping[str, str]) -> Proxy | None:
+def proxy(target: Destination, env: Mapping[str, str]) -> Proxy | None:
     """The proxy that the environment names for this server. Loopback never goes through one."""
     if _is_loopback(target.host) or _is_excepted(target, _setting(env, "no_proxy")):
         return None
@@ -91,7 +94,7 @@ def _is_loopback(host: str) -> bool:
         return host == "localhost" or host.endswith(".localhost")
 
 
-def _is_excepted(target: Server, no_proxy: str) -> bool:
+def _is_excepted(target: Destination, no_proxy: str) -> bool:
     """NO_PROXY as curl reads it: `*`, or names that match with everything below them, with or without a port."""
     for entry in (entry.strip().lower() for entry in no_proxy.split(",")):
         name, _, port = entry.partition(":") if entry.count(":") == 1 else (entry, "", "")

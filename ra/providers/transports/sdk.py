@@ -1,9 +1,10 @@
-"""How is a body sent through the vendors' own clients? For the credentials that only they know: Bedrock, Vertex, Azure.
+"""The transport of the vendors' own clients, for credentials that only they know: Bedrock, Vertex, Azure.
 
 Importing them costs 0.6 to 1.5 s, so it happens with the first call. They send exactly our body, and their parsed
 events are turned back into the dicts that came over the wire, so that a dialect does not notice the difference.
 """
 
+import ssl
 from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from typing import Any
@@ -13,6 +14,7 @@ from ra.core.model import Request
 from ra.core.value import JsonObject, encode
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
+from ra.providers.transports.route import CERTIFICATES
 from ra.providers.wire import Dialect
 
 Events = AsyncGenerator[JsonObject, None]
@@ -167,7 +169,15 @@ def _missing(error: ImportError) -> UserError:
     return UserError(f"The way to this model needs a package that is not installed: {error}. pip install {package}")
 
 
-def _unreachable(error: Exception) -> Unavailable:
+def _unreachable(error: Exception) -> ProviderError:
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            # Trying again would end the same way.
+            return ProviderError(
+                f"The certificate of the provider is not trusted: {cause.verify_message}. {CERTIFICATES}"
+            )
+        cause = cause.__cause__ or cause.__context__
     return Unavailable(f"No connection to the provider: {error.__cause__ or error}.")
 
 

@@ -1,4 +1,4 @@
-"""What does a byte stream of server-sent events say? Event dicts, however the bytes were cut."""
+"""Read server-sent events from a byte stream, however the bytes were cut."""
 
 from collections.abc import Iterator
 
@@ -62,10 +62,10 @@ class EventReader:
     def _end_event(self) -> Iterator[str]:
         self._size = 0
         if self._data:
-            data = b"\n".join(self._data).decode("utf-8", "replace")
+            payload = b"\n".join(self._data).decode("utf-8", "replace")
             self._data.clear()
-            if data:
-                yield data
+            if payload:
+                yield payload
 
 
 def decode(data: str | bytes) -> object:

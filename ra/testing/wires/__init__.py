@@ -1,4 +1,4 @@
-"""What does a provider's side of a dialect do? Check a request, refuse it in the provider's own words, or stream."""
+"""The provider's side of each dialect: check a request, refuse it in the provider's own words, or stream."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""How does Anthropic's side of the Messages API behave?"""
+"""The provider's side of Anthropic's Messages API."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -82,9 +82,9 @@ def _blocks(step: Step, number: int) -> Iterator[tuple[JsonObject, list[JsonObje
     if step.redacted:
         yield {"type": "redacted_thinking", "data": step.redacted}, []
     if step.thinking:
-        said = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(step.thinking)]
+        deltas = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(step.thinking)]
         signed = {"type": "signature_delta", "signature": step.signature or seal(step.thinking)}
-        yield {"type": "thinking", "thinking": "", "signature": ""}, [*said, signed]
+        yield {"type": "thinking", "thinking": "", "signature": ""}, [*deltas, signed]
     if step.text or not step.calls:
         yield {"type": "text", "text": ""}, [{"type": "text_delta", "text": piece} for piece in pieces(step.text)]
     for i, call in enumerate(step.calls, start=1):
@@ -159,13 +159,13 @@ def _check_pairs(roles: list[str], contents: list[list[JsonObject]]) -> None:
         after = contents[i + 1] if i + 1 < len(contents) else []
         before = contents[i - 1] if i else []
         if role == "assistant":
-            asked = [block["id"] for block in content if block["type"] == "tool_use"]
-            leading = [block.get("tool_use_id") for block in after[: len(asked)] if block["type"] == "tool_result"]
-            missing = [id for id in asked if id not in leading]
+            new_calls = [block["id"] for block in content if block["type"] == "tool_use"]
+            leading = [block.get("tool_use_id") for block in after[: len(new_calls)] if block["type"] == "tool_result"]
+            missing = [id for id in new_calls if id not in leading]
             words = "`tool_use` ids were found without `tool_result` blocks immediately after"
             need = "Each `tool_use` block must have a corresponding `tool_result` block in the next message."
             require(not missing, f"messages.{i}: {words}: {', '.join(missing)}. {need}")
-        known = {block["id"] for block in before if block["type"] == "tool_use"}
+        open_calls = {block["id"] for block in before if block["type"] == "tool_use"}
         seen: set[str] = set()
         for j, block in enumerate(content):
             if block["type"] != "tool_result":
@@ -173,7 +173,7 @@ def _check_pairs(roles: list[str], contents: list[list[JsonObject]]) -> None:
             id = block["tool_use_id"]
             words = f"messages.{i}.content.{j}: unexpected `tool_use_id` found in `tool_result` blocks: {id}"
             need = "Each `tool_result` block must have a corresponding `tool_use` block in the previous message."
-            require(id in known, f"{words}. {need}")
+            require(id in open_calls, f"{words}. {need}")
             require(
                 id not in seen, f"messages.{i}.content.{j}: each tool_use must have a single result. Found multiple"
             )

@@ -1,4 +1,4 @@
-"""How does Google's side of `streamGenerateContent` behave?"""
+"""The provider's side of Google's `streamGenerateContent`."""
 
 import base64
 import re
@@ -48,8 +48,8 @@ def error_frame(status: int, message: str) -> bytes:
 
 def sealed(step: Step) -> str:
     """The thought signature of an answer: base64, as protocol buffers write bytes."""
-    given = step.signature or (seal(step.thinking) if step.thinking else "")
-    return base64.b64encode(given.encode()).decode()
+    signature = step.signature or (seal(step.thinking) if step.thinking else "")
+    return base64.b64encode(signature.encode()).decode()
 
 
 def frames(step: Step, usage: Usage, body: JsonObject, *, model: str, number: int) -> Iterator[bytes]:
@@ -133,12 +133,12 @@ def _check(body: JsonObject, model: str) -> None:
 
 def _current_turn(contents: list[JsonObject]) -> int:
     """Where the turn under way began: at the last thing that the user said."""
-    said = [
+    turns = [
         i
         for i, content in enumerate(contents)
         if content.get("role", "user") == "user" and not any("functionResponse" in part for part in content["parts"])
     ]
-    return said[-1] if said else -1
+    return turns[-1] if turns else -1
 
 
 def _wants_signatures(model: str) -> bool:

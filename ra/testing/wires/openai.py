@@ -1,4 +1,4 @@
-"""How does OpenAI's side of the Responses API behave?"""
+"""The provider's side of OpenAI's Responses API."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -85,8 +85,8 @@ class Events:
 def _opened(item: JsonObject) -> JsonObject:
     """An item before anything is in it."""
     empty: JsonObject = {"content": [], "summary": [], "arguments": "", "status": "in_progress"}
-    kept = {key: value for key, value in item.items() if key != "encrypted_content"}
-    return {key: empty.get(key, value) for key, value in kept.items()}
+    visible = {key: value for key, value in item.items() if key != "encrypted_content"}
+    return {key: empty.get(key, value) for key, value in visible.items()}
 
 
 Fields = dict[str, Any]
@@ -145,13 +145,13 @@ def _message(step: Step, number: int) -> tuple[JsonObject, list[tuple[str, Field
 
 
 def _usage(usage: Usage, step: Step) -> JsonObject:
-    whole = usage.total_input
+    total_input = usage.total_input
     return {
-        "input_tokens": whole,
+        "input_tokens": total_input,
         "input_tokens_details": {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write},
         "output_tokens": usage.output,
         "output_tokens_details": {"reasoning_tokens": usage.output // 2 if step.thinking else 0},
-        "total_tokens": whole + usage.output,
+        "total_tokens": total_input + usage.output,
     }
 
 
@@ -195,8 +195,8 @@ def _check_message(i: int, item: JsonObject) -> None:
     require(item["role"] in roles, f"Invalid value: '{item['role']}'. (input[{i}].role)")
     if isinstance(item["content"], str):
         return
-    own = item["role"] == "assistant"
-    allowed = ("output_text", "refusal") if own else ("input_text", "input_image", "input_file")
+    from_model = item["role"] == "assistant"
+    allowed = ("output_text", "refusal") if from_model else ("input_text", "input_image", "input_file")
     require(item["content"], f"Invalid 'input[{i}].content': empty array.")
     for part in item["content"]:
         words = f"Invalid value: '{part['type']}'. Supported values are: {allowed}. (input[{i}].content)"
@@ -205,8 +205,8 @@ def _check_message(i: int, item: JsonObject) -> None:
 
 def _check_reasoning(item: JsonObject, following: list[JsonObject]) -> None:
     id, sealed = item["id"], item.get("encrypted_content")
-    gone = "Items are not persisted when `store` is set to false."
-    require(sealed, f"Item with id '{id}' not found. {gone}")
+    refusal = "Items are not persisted when `store` is set to false."
+    require(sealed, f"Item with id '{id}' not found. {refusal}")
     told_ = "".join(part["text"] for part in item["summary"])
     broken = f"The encrypted content for item {id} could not be verified."
     require(not str(sealed).startswith(SEAL) or sealed == seal(told_), broken)

@@ -1,4 +1,4 @@
-"""How does a server of Chat Completions behave?"""
+"""The provider's side of Chat Completions."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -71,12 +71,12 @@ def frames(step: Step, usage: Usage, body: JsonObject, *, model: str, number: in
 
 
 def _usage(usage: Usage) -> JsonObject:
-    whole = usage.total_input
+    total_input = usage.total_input
     details = {"cached_tokens": usage.cache_read, "cache_write_tokens": usage.cache_write}
     return {
-        "prompt_tokens": whole,
+        "prompt_tokens": total_input,
         "completion_tokens": usage.output,
-        "total_tokens": whole + usage.output,
+        "total_tokens": total_input + usage.output,
         "prompt_tokens_details": details,
     }
 
@@ -91,8 +91,8 @@ def _check(body: JsonObject) -> None:
     awaited: list[str] = []
     for i, message in enumerate(body["messages"]):
         role = message["role"]
-        known = ("system", "developer", "user", "assistant", "tool")
-        require(role in known, f"Invalid value: '{role}'. Supported values are: {known}. (messages[{i}].role)")
+        roles = ("system", "developer", "user", "assistant", "tool")
+        require(role in roles, f"Invalid value: '{role}'. Supported values are: {roles}. (messages[{i}].role)")
         if role == "tool":
             words = "messages with role 'tool' must be a response to a preceeding message with 'tool_calls'."
             require(message["tool_call_id"] in awaited, f"Invalid parameter: {words} (messages[{i}].role)")
@@ -122,8 +122,8 @@ def _check_content(i: int, content: Any, *, optional: bool) -> None:
     elif isinstance(content, list):
         require(content, f"Invalid 'messages[{i}].content': empty array.")
         for part in content:
-            known = part["type"] in ("text", "image_url", "file", "input_audio")
-            require(known, f"Invalid value: '{part['type']}'. (messages[{i}].content[0].type)")
+            is_known = part["type"] in ("text", "image_url", "file", "input_audio")
+            require(is_known, f"Invalid value: '{part['type']}'. (messages[{i}].content[0].type)")
 
 
 def _check_arguments(i: int, arguments: str) -> None:

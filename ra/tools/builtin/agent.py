@@ -1,4 +1,4 @@
-"""Who does a side task? Agent: a sub-agent with a window of its own, of which only the answer comes back."""
+"""The Agent tool: a sub-agent with a window of its own, of which only the answer comes back."""
 
 from typing import Annotated
 
@@ -14,14 +14,14 @@ class AgentArgs(msgspec.Struct):
 
 
 def tool(kit: Kit) -> Tool | None:
-    run_agent = kit.run_agent
-    if run_agent is None:
+    session = kit.session
+    if session is None or not kit.agents:
         return None
 
     async def run(args: AgentArgs, say: Say) -> Output:
         if not args.task.strip():
             raise Mistake("task is empty.")
-        return await run_agent(args.task)
+        return await session.run_agent(args.task)
 
     return declare(
         AgentArgs,

@@ -1,14 +1,15 @@
-"""How does a command run? Bash: in a sandbox, with a working directory that lasts, and background jobs."""
+"""Bash: a command in a sandbox, with a working directory that lasts, at once or as a background job."""
 
 import asyncio
 import os
-from typing import TYPE_CHECKING, Annotated, Protocol
+from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 from msgspec import Meta
 
-from ra.tools.paths import Place, shown
-from ra.tools.process import Ended, Launch, Running, start
+from ra.system.process import Ended, Running, start
+from ra.tools.policy.paths import Project, shown
+from ra.tools.sandbox.find import IN_THE_BOX, Access, Launcher
 from ra.tools.tool import Mistake, Output, Say, Tool, declare, text_output
 
 if TYPE_CHECKING:
@@ -20,58 +21,50 @@ MAX_TRIES = 3  # to reach the command: what a box masks may vanish while it is s
 
 
 class BashArgs(msgspec.Struct):
-    command: str = ""
+    command: str
     timeout: Annotated[float, Meta(description="Seconds", gt=0)] | None = None
-    background: Annotated[bool, Meta(description="Return at once with a job number")] = False
+    background: Annotated[bool, Meta(description="Return at once with a number for Job")] = False
     outside: Annotated[bool, Meta(description="Leave the sandbox (needs network, other folders): asks the user")] = (
         False
     )
-    job: Annotated[int, Meta(description="Instead of command: read new output of a background job")] | None = None
-    stop: Annotated[bool, Meta(description="End that job")] = False
-
-
-class Starter(Protocol):
-    def __call__(self, script: str, cwd: str, *, outside: bool) -> Launch: ...
 
 
 class Shell:
-    """The commands of one session: where they run, and what still runs in the background.
+    """The commands of one session: where they run, and what still runs in the background."""
 
-    `launch(script, cwd, outside)` says how a command is started, in the sandbox or outside it.
-    """
-
-    def __init__(self, place: Place, env: dict[str, str], launch: Starter, *, timeout_s: float) -> None:
+    def __init__(self, place: Project, env: dict[str, str], launcher: Launcher, *, timeout_s: float) -> None:
         self.cwd = place.cwd
         self.jobs: dict[int, tuple[str, Running]] = {}
         self._place = place
         self._env = env
-        self._launch = launch
+        self._launcher = launcher
         self._timeout_s = timeout_s
         self._last_job = 0
 
-    async def run(self, args: BashArgs, say: Say) -> Output:
-        if args.job is not None:
-            return await self._read_job(args.job, stop=args.stop)
+    async def run(self, args: BashArgs, say: Say, access: Access = IN_THE_BOX) -> Output:
+        """Run a command. `access` is what was decided; without it nothing leaves the sandbox."""
         if not args.command.strip():
-            raise Mistake("Bash needs a command (or the job of a background command).")
+            raise Mistake("Bash needs a command. Job reads and stops what runs in the background.")
         if "\0" in args.command:
             raise Mistake("A command cannot hold a NUL character.")
         if args.background:
-            return await self._start_job(args.command, outside=args.outside)
+            return await self._start_job(args.command, access)
         timeout_s = min(args.timeout or self._timeout_s, MAX_TIMEOUT_S)
-        running, ended, moved = await self._whole(args, say, timeout_s)
+        running, ended, moved = await self._whole(args, say, timeout_s, access)
         for _ in range(MAX_TRIES - 1):
             if not ended.began:
-                running, ended, moved = await self._whole(args, say, timeout_s)
+                running, ended, moved = await self._whole(args, say, timeout_s, access)
         return _result(running.output.text(), ended, [*ended.notes, *moved], timeout_s)
 
-    async def _whole(self, args: BashArgs, say: Say, timeout_s: float) -> tuple[Running, Ended, list[str]]:
+    async def _whole(
+        self, args: BashArgs, say: Say, timeout_s: float, access: Access
+    ) -> tuple[Running, Ended, list[str]]:
         """Run a command to its end, and follow it to where it went."""
         reader, writer = os.pipe()
         try:
             # On the first line, so that line numbers in error messages stay right.
             script = f"trap 'pwd -P >&{writer}' EXIT; {args.command}"
-            running = await self._start(script, say, outside=args.outside, fds=(writer,))
+            running = await self._start(script, say, access, fds=(writer,))
             os.close(writer)
             writer = -1
             ended = await running.wait(timeout_s)
@@ -87,10 +80,10 @@ class Shell:
             await running.kill()
         self.jobs.clear()
 
-    async def _start(self, script: str, say: Say, *, outside: bool, fds: tuple[int, ...] = ()) -> Running:
+    async def _start(self, script: str, say: Say, access: Access, *, fds: tuple[int, ...] = ()) -> Running:
         if not os.path.isdir(self.cwd):
             self.cwd = self._place.cwd
-        launch = await asyncio.to_thread(self._launch, script, self.cwd, outside=outside)
+        launch = await asyncio.to_thread(self._launcher.launch, script, self.cwd, access)
         return await start(launch, cwd=self.cwd, env=self._env, say=say, fds=fds)
 
     def _move(self, reported: str) -> list[str]:
@@ -102,18 +95,19 @@ class Shell:
             return []
         return [f"The working directory is {shown(self.cwd)} again: {shown(reported)} lies outside the project."]
 
-    async def _start_job(self, command: str, *, outside: bool) -> Output:
+    async def _start_job(self, command: str, access: Access) -> Output:
         if sum(not running.ended for _, running in self.jobs.values()) >= MAX_JOBS:
-            raise Mistake(f"{MAX_JOBS} background jobs are running; stop one first: job, stop.")
-        running = await self._start(command, lambda text: None, outside=outside)
+            raise Mistake(f"{MAX_JOBS} background jobs are running; stop one first, with Job.")
+        running = await self._start(command, lambda text: None, access)
         self._last_job += 1
         self.jobs[self._last_job] = (command, running)
-        return text_output(f"Job {self._last_job} runs in the background. Read its output with job: {self._last_job}.")
+        return text_output(f"Job {self._last_job} runs in the background. Job(job={self._last_job}) reads its output.")
 
-    async def _read_job(self, number: int, *, stop: bool) -> Output:
+    async def read_job(self, number: int, *, stop: bool) -> Output:
+        """What a job has printed since it was read last, and what became of it; with `stop` it is ended first."""
         if number not in self.jobs:
-            known = ", ".join(map(str, self.jobs)) or "none"
-            raise Mistake(f"There is no job {number}; jobs: {known}.")
+            job_numbers = ", ".join(map(str, self.jobs)) or "none"
+            raise Mistake(f"There is no job {number}; jobs: {job_numbers}.")
         _, running = self.jobs[number]
         if stop:
             await running.kill()

@@ -1,4 +1,4 @@
-"""How is a part of a file replaced? Edit: exact text, several at once, all or nothing."""
+"""Edit: exact text of a file replaced, several pieces at once, all or nothing."""
 
 import asyncio
 import codecs
@@ -9,11 +9,16 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ra.tools.files import read_whole, replace_file
+from ra.core.value import Value
+from ra.tools.files import MAX_EDIT_BYTES, read_whole, replace_file
 from ra.tools.kit import Kit
-from ra.tools.paths import shown
-from ra.tools.tool import Mistake, Say, Tool, declare
-from ra.tools.undo import Undo
+from ra.tools.policy.paths import shown
+from ra.tools.tool import Mistake, Output, Say, Tool, declare, text_output
+
+SHOWN_LINES = 20
+COMPARED_CHARACTERS = 500_000  # of a file, in search of what an edit may have meant: more takes seconds
+COMPARED_LINES = 3000
+COMPARED_LINE = 300
 
 
 class Replacement(msgspec.Struct):
@@ -31,15 +36,39 @@ class EditArgs(msgspec.Struct):
 
 
 def tool(kit: Kit) -> Tool:
-    async def run(args: EditArgs, say: Say) -> str:
+    async def run(args: EditArgs, say: Say) -> Output:
         path = kit.place.resolve(args.path, "Edit")
-        return await asyncio.to_thread(_edit, path, args, kit.undo)
+        return await asyncio.to_thread(_edit, path, args, kit)
 
     return declare(EditArgs, run, name="Edit", description="Replace exact text in a file.")
 
 
-def _edit(path: str, args: EditArgs, undo: Undo) -> str:
-    edits = list(args.edits)
+def _edit(path: str, args: EditArgs, kit: Kit) -> Output:
+    edited = edition(path, args)
+    replace_file(path, edited.after)
+    kit.undo.note(path, edited.before, edited.after)
+    count, lines = edited.replacements, edited.lines[:SHOWN_LINES]
+    places = ", ".join(map(str, lines)) + (" …" if count > len(lines) else "")
+    words = f"Edited {shown(args.path)}: {count} replacement{'s' * (count != 1)} (line {places})."
+    from ra.tools.difference import difference  # not before the first request
+
+    change = difference(kit.place.inside(path) or path, edited.before, edited.after)
+    return text_output(words, change=change)
+
+
+class Edition(Value, frozen=True):
+    """A file before (None: it is not there) and after an edit, and the lines where it is changed first."""
+
+    before: bytes | None
+    after: bytes
+    lines: tuple[int, ...]
+    replacements: int
+
+
+def edition(path: str, args: EditArgs) -> Edition:
+    """Nothing is written. Raises Mistake when the edit does not fit the file."""
+    # Models that fill in every argument add an edit of nothing.
+    edits = [edit for edit in args.edits if edit.old_string or edit.new_string or not args.old_string]
     if args.old_string or args.new_string or not edits:
         edits.insert(0, Replacement(args.old_string, args.new_string, args.replace_all))
     if not os.path.lexists(path) and edits[0].old_string == "" and edits[0].new_string:
@@ -47,18 +76,17 @@ def _edit(path: str, args: EditArgs, undo: Undo) -> str:
     else:
         before = read_whole(path)
         text, encoding = _decode(before, path)
-    lines = []
+    lines: list[int] = []
+    total = 0
     for number, edit in enumerate(edits, 1):
         label = f"edit {number}: " if len(edits) > 1 else ""
-        text, where = _replace(text, edit, label)
+        text, where, count = _replace(text, edit, label)
         lines += where
-    data = _encode(text, encoding)
-    if data == before:
+        total += count
+    after = _encode(text, encoding)
+    if after == before:
         raise Mistake("The file already is as the edit would make it; nothing was changed.")
-    replace_file(path, data)
-    undo.note(path, before, data)
-    places = ", ".join(map(str, lines[:20])) + (" …" if len(lines) > 20 else "")
-    return f"Edited {shown(args.path)}: {len(lines)} replacement{'s' * (len(lines) != 1)} (line {places})."
+    return Edition(before, after, tuple(lines), total)
 
 
 def _decode(data: bytes, path: str) -> tuple[str, str]:
@@ -78,22 +106,24 @@ def _encode(text: str, encoding: str) -> bytes:
     return re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", text).encode("utf-8", "surrogateescape")
 
 
-def _replace(text: str, edit: Replacement, label: str) -> tuple[str, list[int]]:
-    """The text with one replacement made, and the lines where it was."""
+def _replace(text: str, edit: Replacement, label: str) -> tuple[str, list[int], int]:
+    """The text with one replacement made, the first lines where it was, and how often it was there."""
     if edit.old_string == edit.new_string:
         raise Mistake(f"{label}old_string and new_string are the same.")
     if not edit.old_string:
         if text.removeprefix("\ufeff"):
             raise Mistake(f"{label}old_string is empty. Give the text to replace, or use Write for the whole file.")
-        return text + edit.new_string, [1]
+        return text + edit.new_string, [1], 1
     old, new = _with_line_ends_of(text, edit)
     count = text.count(old)
     if count == 0:
         raise Mistake(f"{label}old_string is not in the file.{_nearest(text, edit.old_string)} Nothing was changed.")
     if count > 1 and not edit.replace_all:
-        where = ", ".join(map(str, _lines_of(text, old)[:10]))
+        where = ", ".join(map(str, _lines_of(text, old, most=10)))
         raise Mistake(f"{label}old_string is there {count} times (lines {where}); give more of it, or replace_all.")
-    return text.replace(old, new), _lines_of(text, old)
+    if len(text) + count * (len(new) - len(old)) > MAX_EDIT_BYTES:
+        raise Mistake(f"{label}the file would have more than {MAX_EDIT_BYTES} characters. Nothing was changed.")
+    return text.replace(old, new), _lines_of(text, old, most=SHOWN_LINES), count
 
 
 def _with_line_ends_of(text: str, edit: Replacement) -> tuple[str, str]:
@@ -111,20 +141,21 @@ def _with_line_ends_of(text: str, edit: Replacement) -> tuple[str, str]:
     return old, new
 
 
-def _lines_of(text: str, old: str) -> list[int]:
-    lines, line, place = [], 1, 0
-    while (found := text.find(old, place)) >= 0:
-        line += text.count("\n", place, found)
+def _lines_of(text: str, old: str, *, most: int) -> list[int]:
+    lines: list[int] = []
+    line, place = 1, 0
+    while len(lines) < most and (start := text.find(old, place)) >= 0:
+        line += text.count("\n", place, start)
         lines.append(line)
         line += old.count("\n")
-        place = found + len(old)
+        place = start + len(old)
     return lines
 
 
 def _nearest(text: str, old: str) -> str:
     """What the model may have meant: the same words with other white space, or the most similar lines."""
     words = old.split()
-    if not words or len(text) > 2_000_000:
+    if not words or len(text) > COMPARED_CHARACTERS:
         return ""
     loose = re.search(r"\s+".join(map(re.escape, words[:200])), text)
     if loose:
@@ -136,5 +167,8 @@ def _nearest(text: str, old: str) -> str:
 
     first = next(line.strip() for line in old.splitlines() if line.strip())
     lines = {line.strip(): number for number, line in reversed(list(enumerate(text.splitlines()[:20_000], 1)))}
-    close = get_close_matches(first, lines, n=1, cutoff=0.6) if len(first) < 1000 else []
+    if len(first) > COMPARED_LINE:
+        return ""
+    candidates = [line for line in lines if abs(len(line) - len(first)) <= len(first) // 2][:COMPARED_LINES]
+    close = get_close_matches(first, candidates, n=1, cutoff=0.6)
     return f" The most similar line is {lines[close[0]]}: {close[0][:500]}\n" if close else ""

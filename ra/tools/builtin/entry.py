@@ -1,4 +1,4 @@
-"""What must not be forgotten? Entry: keyed notes that stay in front of the model through compactions and restarts."""
+"""The Entry tool: keyed notes that stay visible through compactions and restarts."""
 
 from typing import Annotated, Literal
 
@@ -19,12 +19,12 @@ class EntryArgs(msgspec.Struct):
 
 def tool(kit: Kit) -> Tool | None:
     """What changes is returned as a fact; the loop records it."""
-    entries = kit.entries
-    if entries is None:
+    session = kit.session
+    if session is None:
         return None
 
     async def run(args: EntryArgs, say: Say) -> Output:
-        live = {entry.id: entry for entry in entries()}
+        live = {entry.id: entry for entry in session.entries()}
         if args.action == "list":
             return text_output("\n".join(f"{id}: {entry.content}" for id, entry in live.items()) or "No entries.")
         if not args.id.strip():

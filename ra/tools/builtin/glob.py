@@ -1,4 +1,4 @@
-"""Which files have such a name? Glob: newest first, what git ignores left out."""
+"""Glob: which files have such a name, newest first, what git ignores left out."""
 
 import asyncio
 import os
@@ -10,11 +10,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ra.tools.globs import glob_regex
 from ra.tools.kit import Kit
-from ra.tools.paths import shown
+from ra.tools.policy.globs import glob_regex
+from ra.tools.policy.paths import shown
+from ra.tools.search import names_from_worker
 from ra.tools.tool import Mistake, Say, Tool, declare
-from ra.tools.walk import RIPGREP_RULES, ripgrep, walk
+from ra.tools.walk import RIPGREP_RULES, ripgrep
 
 MAX_NAMES = 500
 
@@ -68,15 +69,15 @@ def _glob(start: str, pattern: str, prefix: str, timeout_s: float, rg: str | Non
 
 def _names(start: str, deadline: float, rg: str | None) -> Iterable[str]:
     if rg is None:
-        return walk(start, deadline=deadline)
+        return names_from_worker(start, deadline)
     command = [rg, "--files", "--null", *RIPGREP_RULES]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=start, stdin=subprocess.DEVNULL, capture_output=True, timeout=deadline - time.monotonic()
         )
     except subprocess.TimeoutExpired as late:
         return map(os.fsdecode, (late.stdout or b"").split(b"\0")[:-1])
-    return map(os.fsdecode, done.stdout.split(b"\0")[:-1])
+    return map(os.fsdecode, process.stdout.split(b"\0")[:-1])
 
 
 def _mtime(path: str) -> float:

@@ -1,48 +1,36 @@
-"""Which lines hold such text? Grep: with ripgrep when it is there, else by our own search, with the same results."""
+"""Grep: which lines hold such text. With ripgrep when it is there, else by our own search, with the same results."""
 
 import asyncio
+import contextlib
 import os
-import re
+import signal
 import subprocess
+import threading
 import time
-from collections.abc import Callable, Iterable
-from typing import Annotated, BinaryIO
+from collections.abc import Callable
 
 import msgspec
-from msgspec import Meta
 
-from ra.tools.files import open_regular
-from ra.tools.globs import glob_regex
+from ra.system.process import anything_runs
 from ra.tools.kit import Kit
-from ra.tools.paths import shown
-from ra.tools.process import anything_runs
+from ra.tools.policy.paths import shown
+from ra.tools.search import (
+    MAX_FOUND,
+    MAX_PATTERN_CHARACTERS,
+    GrepArgs,
+    MatchLine,
+    cut_line,
+    name_filter,
+    search_in_worker,
+)
 from ra.tools.tool import Mistake, Say, Tool, declare
-from ra.tools.walk import RIPGREP_RULES, ripgrep, walk
+from ra.tools.walk import RIPGREP_RULES, ripgrep
 
 MAX_LINES = 300
 MAX_FILES = 500
-MAX_LINE_CHARACTERS = 500
-MAX_FOUND = 100_000
-MAX_FILE_BYTES = 50_000_000
 READ_BYTES = 50_000_000
-
-
-class GrepArgs(msgspec.Struct):
-    pattern: Annotated[str, Meta(description="Regular expression")]
-    path: Annotated[str, Meta(description="File or folder")] = "."
-    glob: Annotated[str, Meta(description="Only files with such a name: *.py")] = ""
-    ignore_case: bool = False
-    context: Annotated[int, Meta(description="Lines around each match", ge=0, le=20)] = 0
-    files_only: Annotated[bool, Meta(description="Names instead of lines")] = False
-
-
-class Line(msgspec.Struct, frozen=True, order=True):
-    """A line of the answer, `hit` or around one. Ordered by file and number."""
-
-    path: str
-    number: int
-    hit: bool
-    text: str
+RIPGREP_BYTES = 4 << 30
+"""Of address space, for ripgrep: it holds the longest line of a file, and there is no longest line."""
 
 
 def tool(kit: Kit) -> Tool:
@@ -50,6 +38,8 @@ def tool(kit: Kit) -> Tool:
         target = kit.place.resolve(args.path, "Grep")
         if not os.path.exists(target):
             raise Mistake(f"{shown(args.path)} does not exist.")
+        if not os.path.isdir(target) and not os.path.isfile(target):  # a pipe or a device could block or never end
+            raise Mistake(f"{shown(args.path)} is neither a folder nor a regular file.")
         until = time.monotonic() + kit.timeout_s
         return await asyncio.to_thread(_grep, args, target, kit.readable, until, kit.place.root)
 
@@ -59,18 +49,18 @@ def tool(kit: Kit) -> Tool:
 
 
 def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline: float, root: str) -> str:
-    try:
-        re.compile(args.pattern)
-    except (re.error, OverflowError, RecursionError) as error:
-        raise Mistake(
-            f"The pattern is no regular expression: {error}. Escape signs that are meant as they are."
-        ) from error
+    if len(args.pattern) > MAX_PATTERN_CHARACTERS:
+        raise Mistake(f"The pattern has {len(args.pattern)} characters; {MAX_PATTERN_CHARACTERS} is the most.")
     start, only = (target, "") if os.path.isdir(target) else os.path.split(target)
     # ripgrep finds a folder and opens it by its name: a command that runs meanwhile could put a link there.
-    rg = None if anything_runs() else ripgrep(root)
-    lines = search_with_ripgrep(args, start, only, deadline, rg) if rg else None
-    if lines is None:  # no ripgrep, or an expression that it does not know (look-around, back-references)
-        lines = search(args, start, only, deadline)
+    careful = anything_runs()
+    rg = None if careful or "\0" in args.pattern + args.glob else ripgrep(root)
+    try:
+        lines = search_with_ripgrep(args, start, only, deadline, rg) if rg else None
+        if lines is None:  # no ripgrep, or an expression that it does not know (look-around, back-references)
+            lines = search_in_worker(args, start, only, deadline, careful=careful)
+    except UnicodeEncodeError as error:
+        raise Mistake("The pattern holds half a character (a lone surrogate).") from error
     prefix = "" if args.path in (".", "./", "") else (args.path if not only else os.path.dirname(args.path))
     may = {path: readable(os.path.join(start, path)) for path in {line.path for line in lines}} if not only else {}
     shown_lines = [line for line in lines if may.get(line.path, True)]
@@ -78,7 +68,7 @@ def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline
     return _answer(args, sorted(shown_lines), prefix, hidden, late=time.monotonic() > deadline)
 
 
-def _answer(args: GrepArgs, lines: list[Line], prefix: str, hidden: list[str], *, late: bool) -> str:
+def _answer(args: GrepArgs, lines: list[MatchLine], prefix: str, hidden: list[str], *, late: bool) -> str:
     out: list[str] = []
     if args.files_only:
         names = list(dict.fromkeys(line.path for line in lines))
@@ -91,7 +81,7 @@ def _answer(args: GrepArgs, lines: list[Line], prefix: str, hidden: list[str], *
             if args.context and last and (line.path, line.number) != (last.path, last.number + 1):
                 out.append("--")
             mark = ":" if line.hit else "-"
-            out.append(f"{shown(os.path.join(prefix, line.path))}{mark}{line.number}{mark}{_cut(line.text)}")
+            out.append(f"{shown(os.path.join(prefix, line.path))}{mark}{line.number}{mark}{cut_line(line.text)}")
             last = line
         if len(lines) > MAX_LINES:
             out.append(f"[{len(lines) - MAX_LINES} more lines; narrow the search, or files_only]")
@@ -102,83 +92,13 @@ def _answer(args: GrepArgs, lines: list[Line], prefix: str, hidden: list[str], *
     return "\n".join(out) or "No matches."
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_LINE_CHARACTERS else f"{text[:MAX_LINE_CHARACTERS]} [… {len(text)} characters]"
-
-
-# Our own search
-
-
-def search(args: GrepArgs, start: str, only: str, deadline: float) -> list[Line]:
-    # Like re, but it can be stopped: (a+)+$ over one long line would hold up everything for ever.
-    import regex
-
-    paths: Iterable[str] = [only] if only else filter(_name_filter(args.glob), walk(start, deadline=deadline))
-    flags = regex.IGNORECASE if args.ignore_case else 0
-    line = regex.compile(args.pattern, flags)
-    # One search over the whole text rules most files out. Look-around could see the next line there, so not then.
-    whole = None if re.search(r"\(\?|\\[AZzB]", args.pattern) else regex.compile(args.pattern, flags | regex.MULTILINE)
-    opened = open_regular if anything_runs() else _open_fast
-    lines: list[Line] = []
-    for path in paths:
-        if time.monotonic() > deadline or len(lines) > MAX_FOUND:
-            break
-        text = _text_of(os.path.join(start, path), opened)
-        try:
-            if text is None or (whole and not whole.search(text, timeout=_left(deadline), concurrent=True)):
-                continue
-            lines += _matching(path, text, lambda row: bool(line.search(row, timeout=_left(deadline))), args.context)
-        except TimeoutError as error:
-            raise Mistake(f"The pattern takes too long in {shown(path)}; write a simpler one.") from error
-    return lines
-
-
-def _left(deadline: float) -> float:
-    return max(0.01, deadline - time.monotonic())
-
-
-def _name_filter(glob: str) -> Callable[[str], bool]:
-    if not glob:
-        return lambda path: True
-    negated, pattern = glob.startswith("!"), glob.removeprefix("!").removeprefix("./")
-    # As in ripgrep and gitignore: a name alone is looked for at every depth.
-    regex = glob_regex(pattern.lstrip("/") if "/" in pattern else f"**/{pattern}", paths=True)
-    return lambda path: bool(regex.fullmatch(path)) != negated
-
-
-def _open_fast(path: str) -> BinaryIO:
-    """Without a look at each folder on the way: for when nobody can put a link there. Raises OSError."""
-    return os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC), "rb")
-
-
-def _text_of(path: str, opened: Callable[[str], BinaryIO]) -> str | None:
-    """The text of a file, None for binary, huge or unreadable ones."""
-    try:
-        with opened(path) as file:
-            data = file.read(MAX_FILE_BYTES)
-    except (Mistake, OSError):
-        return None
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16", "replace").replace("\r\n", "\n")
-    if b"\0" in data:
-        return None
-    return data.decode("utf-8", "replace").removeprefix("\ufeff").replace("\r\n", "\n")
-
-
-def _matching(path: str, text: str, hit: Callable[[str], bool], context: int) -> list[Line]:
-    rows = text.split("\n")
-    if rows and not rows[-1]:
-        rows.pop()
-    hits = {number for number, row in enumerate(rows) if hit(row)}
-    around = {n for hit in hits for n in range(hit - context, hit + context + 1) if 0 <= n < len(rows)}
-    return [Line(path, number + 1, number in hits, rows[number]) for number in sorted(around)]
-
-
 # ripgrep
 
 
-def search_with_ripgrep(args: GrepArgs, start: str, only: str, deadline: float, rg: str = "rg") -> list[Line] | None:
-    """None when ripgrep does not know the expression."""
+def search_with_ripgrep(
+    args: GrepArgs, start: str, only: str, deadline: float, rg: str = "rg"
+) -> list[MatchLine] | None:
+    """None when ripgrep does not know the expression. Raises Mistake when it finds no memory."""
     command = [rg, "--json", "--crlf", *RIPGREP_RULES, f"--context={args.context}", "--max-columns=0"]
     command += ["--max-count=1"] if args.files_only else []
     command += ["--ignore-case"] if args.ignore_case else ["--case-sensitive"]
@@ -191,21 +111,36 @@ def search_with_ripgrep(args: GrepArgs, start: str, only: str, deadline: float, 
         command, cwd=start, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
     )
     assert process.stdout
-    lines: list[Line] = []
-    read = 0
+    _bound_memory(process.pid)
+    # It may search for long without a word, so that nothing is read; then the clock ends it.
+    clock = threading.Timer(max(0.1, deadline - time.monotonic()), process.kill)
+    clock.start()
+    lines: list[MatchLine] = []
+    bytes_left = READ_BYTES
     try:
-        for row in process.stdout:
-            read += len(row)
-            if read > READ_BYTES or len(lines) > MAX_FOUND or time.monotonic() > deadline:
+        while row := process.stdout.readline(bytes_left):
+            bytes_left -= len(row)
+            if bytes_left <= 0 or len(lines) > MAX_FOUND:
                 process.kill()
                 break
             if row.startswith((b'{"type":"match"', b'{"type":"context"')):
                 lines.append(_line_of(msgspec.json.decode(row, type=_Row)))
     finally:
+        clock.cancel()
         process.stdout.close()
         code = process.wait()
-    wanted = _name_filter("" if only else args.glob)
-    return None if code == 2 and not lines else [line for line in lines if wanted(line.path)]
+    if code not in (0, 1, 2, -signal.SIGKILL, -signal.SIGPIPE) and not lines:
+        raise Mistake("The search needs more memory than it may have; search fewer or smaller files.")
+    name_matches = name_filter("" if only else args.glob)
+    return None if code == 2 and not lines else [line for line in lines if name_matches(line.path)]
+
+
+def _bound_memory(pid: int) -> None:
+    import resource
+
+    if hasattr(resource, "prlimit"):  # Linux
+        with contextlib.suppress(ProcessLookupError):
+            resource.prlimit(pid, resource.RLIMIT_AS, (RIPGREP_BYTES, RIPGREP_BYTES))
 
 
 class _Bytes(msgspec.Struct):
@@ -231,7 +166,7 @@ class _Row(msgspec.Struct):
     data: _Found
 
 
-def _line_of(row: _Row) -> Line:
+def _line_of(row: _Row) -> MatchLine:
     path = row.data.path.string().removeprefix("./")
     text = row.data.lines.string().encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-    return Line(path, row.data.line_number, row.type == "match", text.removesuffix("\n").removesuffix("\r"))
+    return MatchLine(path, row.data.line_number, row.type == "match", text.removesuffix("\n").removesuffix("\r"))

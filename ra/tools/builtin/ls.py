@@ -1,13 +1,16 @@
-"""What is in a folder? LS: names, folders with a slash, links with where they lead."""
+"""LS: what is in a folder. Names, folders with a slash, links with where they lead."""
 
 import asyncio
+import heapq
+import itertools
 import os
 
 import msgspec
 
-from ra.tools.files import standing_in, why_not
+from ra.system.files import steady_name
+from ra.tools.files import why_not
 from ra.tools.kit import Kit
-from ra.tools.paths import shown
+from ra.tools.policy.paths import shown
 from ra.tools.tool import Mistake, Say, Tool, declare
 
 MAX_NAMES = 1000
@@ -26,13 +29,18 @@ def tool(kit: Kit) -> Tool:
 
 def _list(path: str) -> str:
     try:
-        with standing_in(path) as folder, os.scandir(folder) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
-            lines = [_line(entry) for entry in found[:MAX_NAMES]]
+        with steady_name(path) as folder, os.scandir(folder) as entries:
+            count = itertools.count()
+            counted = (
+                entry for entry, _ in zip(entries, count, strict=False)
+            )  # never all at once: there may be millions
+            first = heapq.nsmallest(MAX_NAMES, counted, key=lambda entry: entry.name)
+            left_out = next(count) - len(first)
+            lines = [_line(entry) for entry in first]
     except OSError as error:
         raise Mistake(why_not(path, error)) from error
-    if len(found) > MAX_NAMES:
-        lines.append(f"[{len(found) - MAX_NAMES} more; use Glob]")
+    if left_out:
+        lines.append(f"[{left_out} more; use Glob]")
     return "\n".join(lines) or "(The folder is empty.)"
 
 

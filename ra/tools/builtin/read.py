@@ -1,31 +1,26 @@
-"""What does a file hold? Read: text by lines, images and scanned PDFs as they are, notebooks and PDFs as text."""
+"""Read: what a file holds. Text by lines, images and scanned PDFs as they are, notebooks and PDFs as text."""
 
 import asyncio
 import os
+import time
 from typing import Annotated, BinaryIO
 
 import msgspec
 from msgspec import Meta
 
 from ra.core.messages import Document, Image, Text
+from ra.system import worker
+from ra.system.files import PDF, media_type
 from ra.tools.files import open_regular
 from ra.tools.kit import Kit
-from ra.tools.paths import shown
+from ra.tools.policy.paths import shown
 from ra.tools.tool import Mistake, Output, Say, Tool, declare
 
 MAX_LINES = 2000
 MAX_BYTES = 256_000
-MAX_IMAGE_BYTES = 5_000_000
 MAX_PDF_BYTES = 20_000_000
 MAX_PDF_PAGES = 40
-COUNTED_BYTES = 20_000_000
-
-_IMAGES = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
+COUNTED_BYTES = 5_000_000  # of text whose lines are counted: each takes 40 bytes and more
 
 
 class ReadArgs(msgspec.Struct):
@@ -37,7 +32,8 @@ class ReadArgs(msgspec.Struct):
 def tool(kit: Kit) -> Tool:
     async def run(args: ReadArgs, say: Say) -> str | Output:
         path = kit.place.resolve(args.path, "Read")
-        return await asyncio.to_thread(read, path, args.offset, min(args.limit, MAX_LINES))
+        until = time.monotonic() + kit.timeout_s
+        return await asyncio.to_thread(read, path, args.offset, min(args.limit, MAX_LINES), until)
 
     return declare(
         ReadArgs,
@@ -48,36 +44,34 @@ def tool(kit: Kit) -> Tool:
     )
 
 
-def read(path: str, offset: int, limit: int) -> str | Output:
+def read(path: str, offset: int, limit: int, until: float) -> str | Output:
+    """Raises Mistake. `until` is a time of `time.monotonic`."""
     with open_regular(path) as file:
         head = file.read(8192)
         size = os.fstat(file.fileno()).st_size
-        if media_type := _image_type(head):
-            if size > MAX_IMAGE_BYTES:
-                raise Mistake(
-                    f"{shown(path)} is an image of {size} bytes; {MAX_IMAGE_BYTES} is the most a model takes."
-                )
-            return Output((Image(media_type, head + file.read()),))
-        if head.startswith(b"%PDF-"):
-            return _pdf(path, head + file.read(MAX_PDF_BYTES), offset, limit)
+        media = media_type(head)
+        if media and media != PDF:
+            from ra.system import images  # only for who looks at one
+
+            try:
+                data, media = images.fitted(head + file.read(images.MAX_SOURCE_BYTES), media)
+            except images.TooLarge as error:
+                raise Mistake(f"{shown(path)} {error}.") from error
+            return Output((Image(media, data),))
+        if media == PDF:
+            return _pdf(path, head + file.read(MAX_PDF_BYTES), offset, limit, until)
         if path.endswith(".ipynb") and size <= MAX_PDF_BYTES:
             return _notebook(path, head + file.read())
         encoding = _encoding(head)
         if encoding is None:
             raise Mistake(f"{shown(path)} is a binary file ({size} bytes). Look at it with Bash: file, xxd, strings.")
         if encoding != "utf-8":
-            data = (head + file.read(COUNTED_BYTES)).decode(encoding, "replace").encode()
+            data = (head + file.read(MAX_PDF_BYTES)).decode(encoding, "replace").encode()
             return _pick(data.splitlines(keepends=True), path, offset, limit)
         file.seek(0)
         if size <= COUNTED_BYTES:
             return _pick(file.read(COUNTED_BYTES).splitlines(keepends=True), path, offset, limit)
-        return _scan(file, path, offset, limit)
-
-
-def _image_type(head: bytes) -> str | None:
-    if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
-        return "image/webp"
-    return next((media_type for magic, media_type in _IMAGES.items() if head.startswith(magic)), None)
+        return _scan(file, path, offset, limit, until)
 
 
 def _encoding(head: bytes) -> str | None:
@@ -93,18 +87,18 @@ def _pick(lines: list[bytes], path: str, offset: int, limit: int) -> str:
         return "(The file is empty.)"
     if offset > len(lines):
         raise Mistake(f"{shown(path)} has {len(lines)} lines; offset {offset} is behind its end.")
-    chosen, cut = _within_bytes(lines[offset - 1 : offset - 1 + limit])
-    last = offset - 1 + len(chosen)
-    text = b"".join(chosen).decode("utf-8", "replace").removeprefix("\ufeff")
+    picked, cut = _within_bytes(lines[offset - 1 : offset - 1 + limit])
+    last = offset - 1 + len(picked)
+    text = b"".join(picked).decode("utf-8", "replace").removeprefix("\ufeff")
     if cut:
         return f"{text}\n[line {last} is longer than {MAX_BYTES} bytes and cut here; {len(lines)} lines in all]"
     if offset == 1 and last == len(lines):
         return text
-    more = f"; go on with offset {last + 1}" if last < len(lines) else ""
-    return f"{text.rstrip(chr(10))}\n[lines {offset}-{last} of {len(lines)}{more}]"
+    hint = f"; go on with offset {last + 1}" if last < len(lines) else ""
+    return f"{text.rstrip(chr(10))}\n[lines {offset}-{last} of {len(lines)}{hint}]"
 
 
-def _scan(file: BinaryIO, path: str, offset: int, limit: int) -> str:
+def _scan(file: BinaryIO, path: str, offset: int, limit: int, until: float) -> str:
     """Part of a file that is too large to be loaded: read on line by line, and never a whole line that has no end."""
     chosen: list[bytes] = []
     number, used = 1, 0
@@ -112,15 +106,19 @@ def _scan(file: BinaryIO, path: str, offset: int, limit: int) -> str:
         line = file.readline(MAX_BYTES)
         if not line:
             break
+        if number % 10_000 == 0 and time.monotonic() > until:
+            raise Mistake(
+                f"Line {offset} lies too far behind in {shown(path)} to be read in time. Use Bash: tail, sed."
+            )
         if number >= offset:
             chosen.append(line)
             used += len(line)
         number += line.endswith(b"\n")
     if not chosen:
         raise Mistake(f"{shown(path)} has {number - 1} lines; offset {offset} is behind its end.")
-    kept, cut = _within_bytes(chosen)
-    last = offset - 1 + len(kept)
-    text = b"".join(kept).decode("utf-8", "replace").rstrip("\n")
+    kept_lines, cut = _within_bytes(chosen)
+    last = offset - 1 + len(kept_lines)
+    text = b"".join(kept_lines).decode("utf-8", "replace").rstrip("\n")
     note = ", the last one cut" if cut else ""
     return f"{text}\n[lines {offset}-{last} of a large file{note}; go on with offset {last + 1}]"
 
@@ -135,28 +133,27 @@ def _within_bytes(lines: list[bytes]) -> tuple[list[bytes], bool]:
     return lines, False
 
 
-def _pdf(path: str, data: bytes, offset: int, limit: int) -> str | Output:
+def _pdf(path: str, data: bytes, offset: int, limit: int, until: float) -> str | Output:
     if len(data) > MAX_PDF_BYTES:
         raise Mistake(f"{shown(path)} is a PDF of more than {MAX_PDF_BYTES} bytes. Take pages out of it with Bash.")
-    import io
-
-    import pypdf  # 100 ms, and only a PDF needs it
-    import pypdf.errors
-
     try:
-        pages = pypdf.PdfReader(io.BytesIO(data)).pages
-        total = len(pages)
-        if offset > total:
-            raise Mistake(f"{shown(path)} has {total} pages; offset {offset} is behind its end.")
-        last = min(total, offset - 1 + min(limit, MAX_PDF_PAGES))
-        texts = [pages[number].extract_text() for number in range(offset - 1, last)]
-    except (pypdf.errors.PyPdfError, ValueError, KeyError, TypeError, RecursionError, AttributeError) as error:
+        # A few bytes of a PDF can stand for gigabytes, or for a loop.
+        answer = worker.call(
+            "ra.tools.pdf:serve", b"%d %d\n%b" % (offset, min(limit, MAX_PDF_PAGES), data), until=until
+        )
+    except (worker.OutOfMemory, worker.OutOfTime) as error:
+        raise Mistake(f"{shown(path)} takes too much to be read as text. Take pages out of it with Bash.") from error
+    except worker.WorkerFailed as error:
         raise Mistake(f"{shown(path)} cannot be read as a PDF: {error}.") from error
+    total, texts = msgspec.json.decode(answer, type=tuple[int, list[str]])
+    if offset > total:
+        raise Mistake(f"{shown(path)} has {total} pages; offset {offset} is behind its end.")
+    last = offset - 1 + len(texts)
     if not any(text.strip() for text in texts):
         return Output(
             (
                 Text(f"{shown(path)} has no text; here it is as it is."),
-                Document("application/pdf", data, os.path.basename(path)),
+                Document(PDF, data, os.path.basename(path)),
             )
         )
     body = "\n\n".join(f"[page {number} of {total}]\n{text}" for number, text in enumerate(texts, offset))

@@ -1,4 +1,4 @@
-"""What was cut? Recall: search the whole session, hidden parts included, or read a reference back word for word."""
+"""The Recall tool: search the whole session, hidden parts included, or read a reference back word for word."""
 
 from typing import Annotated
 
@@ -14,12 +14,12 @@ class RecallArgs(msgspec.Struct):
 
 
 def tool(kit: Kit) -> Tool | None:
-    recall = kit.recall
-    if recall is None:
+    session = kit.session
+    if session is None:
         return None
 
     async def run(args: RecallArgs, say: Say) -> str:
-        return await recall(args.query)
+        return await session.recall(args.query)
 
     return declare(
         RecallArgs,

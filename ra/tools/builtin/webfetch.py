@@ -1,4 +1,6 @@
-"""What does an address say? WebFetch: the page as text, fetched by the same guarded reader as `url:` in a prompt."""
+"""WebFetch: a page as text, fetched by the same guarded reader as `url:` in a prompt."""
+
+import asyncio
 
 import msgspec
 
@@ -10,14 +12,15 @@ class WebFetchArgs(msgspec.Struct):
     url: str
 
 
-def tool(kit: Kit) -> Tool | None:
-    fetch = kit.fetch
-    if fetch is None:
-        return None
+def tool(kit: Kit) -> Tool:
+    return declare(WebFetchArgs, _run, name="WebFetch", description="Fetch a public web page as text.", reads_only=True)
 
-    async def run(args: WebFetchArgs, say: Say) -> str:
-        if not args.url.startswith(("https://", "http://")):
-            raise Mistake("url must begin with https:// or http://.")
-        return await fetch(args.url)
 
-    return declare(WebFetchArgs, run, name="WebFetch", description="Fetch a public web page as text.", reads_only=True)
+async def _run(args: WebFetchArgs, say: Say) -> str:
+    if not args.url.startswith(("https://", "http://")):
+        raise Mistake("url must begin with https:// or http://.")
+    from ra.resolvers.fetch import fetch  # ssl and h11, when the model asks
+
+    page = await fetch(args.url)
+    text = await asyncio.to_thread(getattr, page, "text")  # turning a long page into Markdown takes a second
+    return text if page.status < 400 else f"The server answered {page.status}.\n{text}"

@@ -1,4 +1,4 @@
-"""How does a file get new content? Write: whole and atomic."""
+"""The Write tool: give a file new content, whole and atomic."""
 
 import asyncio
 import os
@@ -7,9 +7,8 @@ import msgspec
 
 from ra.tools.files import read_whole, replace_file
 from ra.tools.kit import Kit
-from ra.tools.paths import shown
-from ra.tools.tool import Say, Tool, declare
-from ra.tools.undo import Undo
+from ra.tools.policy.paths import shown
+from ra.tools.tool import Output, Say, Tool, declare, text_output
 
 
 class WriteArgs(msgspec.Struct):
@@ -18,16 +17,20 @@ class WriteArgs(msgspec.Struct):
 
 
 def tool(kit: Kit) -> Tool:
-    async def run(args: WriteArgs, say: Say) -> str:
+    async def run(args: WriteArgs, say: Say) -> Output:
         path = kit.place.resolve(args.path, "Write")
-        return await asyncio.to_thread(_write, path, args, kit.undo)
+        return await asyncio.to_thread(_write, path, args, kit)
 
     return declare(WriteArgs, run, name="Write", description="Create a file or replace all of it.")
 
 
-def _write(path: str, args: WriteArgs, undo: Undo) -> str:
+def _write(path: str, args: WriteArgs, kit: Kit) -> Output:
     before = read_whole(path) if os.path.lexists(path) else None
-    data = args.content.encode("utf-8", "replace")
-    replace_file(path, data)
-    undo.note(path, before, data)
-    return f"{'Created' if before is None else 'Replaced'} {shown(args.path)} ({len(args.content.splitlines())} lines)."
+    content = args.content.encode("utf-8", "replace")
+    replace_file(path, content)
+    kit.undo.note(path, before, content)
+    verb = "Created" if before is None else "Replaced"
+    words = f"{verb} {shown(args.path)} ({len(args.content.splitlines())} lines)."
+    from ra.tools.difference import difference  # not before the first request
+
+    return text_output(words, change=difference(kit.place.inside(path) or path, before, content))

@@ -1,4 +1,4 @@
-"""How is one MCP server spoken to? Through the official SDK, connected at the first need and again after it broke."""
+"""One MCP server, through the official SDK: connected at the first need, and again after it broke."""
 
 import asyncio
 import contextlib
@@ -16,6 +16,7 @@ from ra.core.messages import Content
 from ra.core.value import JsonObject
 from ra.tools.mcp import content
 from ra.tools.mcp.listing import Listing, Offer, Resource
+from ra.tools.mcp.oauth import LOGIN_S, Browser, Tokens, signed_in
 from ra.tools.mcp.stdio import Program
 from ra.tools.settings import McpServerSettings
 from ra.tools.tool import Mistake, Output, Say
@@ -28,6 +29,7 @@ T = TypeVar("T")
 
 MAX_PAGES = 20
 MAX_SCHEMA_BYTES = 100_000
+MAX_INSTRUCTIONS = 20_000
 PROMPT = "prompt:"
 
 
@@ -39,14 +41,26 @@ class Unreachable(Exception):
         self.silent = silent
 
 
-class Connection:
+class McpConnection:
     """One server. Everything here happens in one event loop, and the client lives in a task of its own:
 
     the SDK wants to be entered and left by the same task.
     """
 
-    def __init__(self, server: McpServerSettings, *, root: str, env: dict[str, str], version: str) -> None:
+    def __init__(
+        self,
+        server: McpServerSettings,
+        *,
+        root: str,
+        env: dict[str, str],
+        version: str,
+        tokens: Tokens | None = None,
+        browser: Browser | None = None,
+    ) -> None:
         self.server = server
+        self._tokens = tokens
+        self._browser = browser
+        self._refused = 0  # the status with which the server sent us away
         self._root = root
         self._env = env
         self._version = version
@@ -85,8 +99,8 @@ class Connection:
         async def ask(client: "Client") -> tuple[Content, ...]:
             if not uri.startswith(PROMPT):
                 return content.bounded(map(content.of_resource, (await client.read_resource(uri)).contents))
-            name, _, given = uri.removeprefix(PROMPT).partition("?")
-            prompt = await client.get_prompt(unquote(name), dict(parse_qsl(given)))
+            name, _, arguments = uri.removeprefix(PROMPT).partition("?")
+            prompt = await client.get_prompt(unquote(name), dict(parse_qsl(arguments)))
             return content.bounded(content.of_block(message.content) for message in prompt.messages)
 
         return await self._ask(ask)
@@ -139,7 +153,7 @@ class Connection:
 
         program = self._program(ended)
         transport = program.streams() if program else self._http()
-        late = asyncio.timeout(self.server.timeout)
+        late = asyncio.timeout(self.server.timeout if self._browser is None else LOGIN_S)
         try:
             async with late, contextlib.AsyncExitStack() as stack:
                 client = Client(
@@ -158,8 +172,27 @@ class Connection:
         except TimeoutError as error:
             raise Unreachable(self._late(program), silent=True) from error
         except Exception as error:  # an ExceptionGroup of whatever the layers raise
-            said = program.last_words if program else ""
-            raise Unreachable(f"{_words(error)}{f' (it said: {said[:300]})' if said else ''}") from error
+            last_words = program.last_words if program else ""
+            if why := self._sent_away(error):
+                raise Unreachable(why) from error
+            raise Unreachable(f"{_words(error)}{f' (it said: {last_words[:300]})' if last_words else ''}") from error
+
+    def _sent_away(self, error: BaseException) -> str:
+        """What to do about a server that does not know us."""
+        from mcp.client.auth import OAuthFlowError
+
+        signing_in = any(isinstance(leaf, OAuthFlowError | PermissionError) for leaf in _leaves(error))
+        if not self.server.url or (self._refused not in (401, 403) and not signing_in):
+            return ""
+        if self._browser is not None:
+            return f"signing in failed: {_words(error)}"
+        status = f" ({self._refused})" if self._refused else ""
+        has_header = any(name.lower() == "authorization" for name in self.server.headers)
+        fix = "its Authorization header is not accepted" if has_header else f"run `ra mcp login {self.server.name}`"
+        return f"it wants to know who you are{status}; {fix}"
+
+    async def _note_status(self, response: Any) -> None:
+        self._refused = response.status_code if response.status_code in (401, 403) else 0
 
     def _program(self, ended: asyncio.Event) -> Program | None:
         command, env = self.server.command, self._env | dict(self.server.env)
@@ -176,16 +209,44 @@ class Connection:
 
         assert self.server.url
         # An answer may take as long as the toolbox lets it; only connecting has to be quick.
-        patience = httpx2.Timeout(self.server.timeout, read=None)
+        patience = httpx2.Timeout(self.server.timeout if self._browser is None else None, read=None)
+        options: dict[str, Any] = {
+            "headers": dict(self.server.headers),
+            "timeout": patience,
+            "auth": self._auth(),
+            "event_hooks": {"response": [self._note_status]},
+        }
+        if self.server.sse:
+            from mcp.client.sse import sse_client
+
+            def client(
+                headers: dict[str, str] | None = None,
+                timeout: httpx2.Timeout | None = None,
+                auth: httpx2.Auth | None = None,
+            ) -> httpx2.AsyncClient:
+                return httpx2.AsyncClient(**options)
+
+            async with sse_client(self.server.url, httpx_client_factory=client) as streams:
+                yield streams
+            return
         async with (
-            httpx2.AsyncClient(headers=dict(self.server.headers), timeout=patience) as http,
+            httpx2.AsyncClient(**options) as http,
             streamable_http_client(self.server.url, http_client=http) as streams,
         ):
             yield streams
 
+    def _auth(self) -> Any:
+        """Who we are, if the user has signed in, or is doing so now."""
+        assert self.server.url
+        if self._tokens is None:
+            return None
+        if self._browser is not None:
+            return self._browser.provider(self.server.url, self._tokens)
+        return signed_in(self.server.url, self._tokens) if self._tokens.exist else None
+
     def _late(self, program: Program | None = None) -> str:
-        said = f"; it said: {program.last_words[:300]}" if program and program.last_words else ""
-        return f"it did not answer within {self.server.timeout:g} s{said}"
+        last_words = f"; it said: {program.last_words[:300]}" if program and program.last_words else ""
+        return f"it did not answer within {self.server.timeout:g} s{last_words}"
 
 
 async def _listed(client: "Client") -> Listing:
@@ -201,7 +262,7 @@ async def _listed(client: "Client") -> Listing:
             *(Resource(_clean(one.uri_template), _clean(one.description or one.name)) for one in templates),
         ),
         prompts=tuple(Resource(_prompt_uri(one), _clean(one.description or one.name)) for one in prompts),
-        instructions=_clean(client.instructions or "")[:4000],
+        instructions=_clean(client.instructions or "")[:MAX_INSTRUCTIONS],
     )
 
 

@@ -1,4 +1,4 @@
-"""What does a model see of an MCP server's answer? Text, images and PDFs, within bounds; of anything else, a word."""
+"""Translate an MCP server's answer for the model: text, images and PDFs, within bounds; of anything else, a word."""
 
 import base64
 import binascii
@@ -8,15 +8,16 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ra.core.messages import Content, Document, Image, Text
-from ra.tools.output import Ends
+from ra.system.files import IMAGE_TYPES
+from ra.system.process import Ends
 
 if TYPE_CHECKING:
     from mcp_types import BlobResourceContents, CallToolResult, ContentBlock, TextResourceContents
 
 MAX_BLOCKS = 200
-MAX_IMAGES = 20
+MAX_IMAGE_TYPES = 20
 MAX_BINARY_BYTES = 8_000_000
-IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
+MAX_TEXT = 1_000_000  # characters
 
 
 def of_call(result: "CallToolResult") -> tuple[Content, ...]:
@@ -51,18 +52,33 @@ def of_resource(resource: "TextResourceContents | BlobResourceContents") -> Cont
 
 
 def bounded(blocks: Iterable[Content]) -> tuple[Content, ...]:
-    """Text together at most a megabyte, both ends kept; at most so many images; only what JSON can carry."""
-    kept: list[Content] = []
-    ends, images = Ends(), 0
+    """In their order. Text together at most a megabyte, both ends kept; at most so many images; what JSON can carry."""
+    shown: list[Content] = []
+    images = 0
     for block in blocks:
+        match block:
+            case Text(text) if shown and isinstance(shown[-1], Text):
+                shown[-1] = Text(f"{shown[-1].text}\n{text}")
+            case Text(text):
+                shown.append(block)
+            case _ if images < MAX_IMAGE_TYPES:
+                images += 1
+                shown.append(block)
+            case _:
+                pass
+    shown = [Text(_clean(block.text)) if isinstance(block, Text) else block for block in shown]
+    size = sum(len(block.text) for block in shown if isinstance(block, Text))
+    if size <= MAX_TEXT:
+        return tuple(shown) or (Text(""),)
+    ends = Ends()  # both ends of all the text together, and then what is no text
+    for block in shown:
         if isinstance(block, Text):
-            data = block.text.encode("utf-8", "replace")
-            ends.add(data if not ends.total else b"\n" + data)
-        elif images < MAX_IMAGES:
-            images += 1
-            kept.append(block)
-    texts = (Text(ends.text()),) if ends.total or not kept else ()
-    return (*texts, *kept)
+            ends.add((b"\n" if ends.total else b"") + block.text.encode())
+    return (Text(ends.text()), *(block for block in shown if not isinstance(block, Text)))
+
+
+def _clean(text: str) -> str:
+    return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def _binary(data: str, kind: str, what: str) -> Content:
@@ -72,7 +88,7 @@ def _binary(data: str, kind: str, what: str) -> Content:
         return Text(f"[{what}: its data is damaged]")
     if len(raw) > MAX_BINARY_BYTES:
         return Text(f"[{what}: {len(raw):,} bytes are more than {MAX_BINARY_BYTES:,}; left out]")
-    if kind in IMAGES:
+    if kind in IMAGE_TYPES:
         return Image(kind, raw)
     if kind == "application/pdf":
         return Document(kind, raw, what)

@@ -1,16 +1,16 @@
-"""What does an MCP server offer? Its listing, kept by the hash of its configuration, so that no run waits for it twice.
+"""What an MCP server offers, kept by the hash of its configuration, so that no run waits for it twice.
 
 With a kept listing the tools of a request are the same bytes in every run, and the server starts at its first call.
 """
 
 import hashlib
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
 
 from ra.core.value import JsonObject, Value
+from ra.system.files import write_private
 from ra.tools.mcp.naming import server_name
 from ra.tools.settings import McpServerSettings
 
@@ -54,31 +54,25 @@ class Shelf:
     """The folder in which listings are kept."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
+        self.folder = folder
 
     def get(self, server: McpServerSettings, *, now: float) -> Listing | None:
         """The listing of exactly this configuration, unless it is too old. A damaged file counts as none."""
         try:
-            kept = msgspec.json.decode(self._file(server).read_bytes(), type=Listing)
+            listing = msgspec.json.decode(self._file(server).read_bytes(), type=Listing)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
             return None
-        age_s = now - kept.learned
-        return kept if 0 <= age_s < (SILENCE_KEPT_S if kept.silent else KEPT_S) else None
+        age_s = now - listing.learned
+        return listing if 0 <= age_s < (SILENCE_KEPT_S if listing.silent else KEPT_S) else None
 
     def put(self, server: McpServerSettings, listing: Listing) -> None:
         """Raises OSError."""
-        self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = self._file(server)
-        draft = file.with_name(f"{file.name}.{os.getpid()}")
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as draft_file:
-            draft_file.write(msgspec.json.encode(listing))
-        draft.replace(file)
+        write_private(self._file(server), msgspec.json.encode(listing))
 
     def _file(self, server: McpServerSettings) -> Path:
         # Keys in env and headers are part of who answers, and a hash does not tell them.
         digest = hashlib.sha256(msgspec.json.encode(server, order="sorted")).hexdigest()
-        return self._folder / f"{digest[:32]}.json"
+        return self.folder / f"{digest[:32]}.json"
 
 
 def problem(server: McpServerSettings, others: Iterable[str]) -> str:

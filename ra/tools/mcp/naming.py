@@ -1,4 +1,4 @@
-"""What is a server's tool called? `mcp__SERVER__TOOL`, in letters that every provider takes, and never twice."""
+"""Name a server's tools: `mcp__SERVER__TOOL`, in letters that every provider takes, and never twice."""
 
 import hashlib
 import re

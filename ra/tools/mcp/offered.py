@@ -1,4 +1,4 @@
-"""How does a model meet what an MCP server offers? As tools; as one tool, where all of them would crowd its window.
+"""Offer an MCP server to the model: as tools, or as one tool where all of them would crowd its window.
 
 A server whose tools take more than LAZY_ABOVE tokens is told as one tool `mcp__SERVER`: it lists, describes and calls.
 What it calls is judged, asked about and run as if the tool had been called by its own name.
@@ -32,24 +32,24 @@ LAZY_SCHEMA: JsonObject = {
     },
 }
 
-Call = Callable[[str, str, JsonObject, Say], Awaitable[Output]]
+CallServer = Callable[[str, str, JsonObject, Say], Awaitable[Output]]
 """(server, tool, args, say) → what it gave."""
 
-Read = Callable[[str, str], Awaitable[tuple[Content, ...]]]
+ReadResource = Callable[[str, str], Awaitable[tuple[Content, ...]]]
 """(server, uri) → what it holds."""
 
 
-def tools(listings: Mapping[str, Listing], call: Call, read: Read) -> tuple[Tool, ...]:
+def tools(listings: Mapping[str, Listing], call: CallServer, read: ReadResource) -> tuple[Tool, ...]:
     """All tools of all servers, under names that are unique; those of a large server are there but not listed."""
-    made: dict[str, Tool] = {}
+    by_name: dict[str, Tool] = {}
     for server, listing in listings.items():
         lazy = listing.tokens > LAZY_ABOVE
-        own = _tools(server, listing, call, read, taken=made, listed=not lazy)
-        made |= {tool.name: tool for tool in own}
+        server_tools = _tools(server, listing, call, read, taken=by_name, listed=not lazy)
+        by_name |= {tool.name: tool for tool in server_tools}
         if lazy:
-            gate = _gate(server, listing, own)
-            made[gate.name] = gate
-    return tuple(made.values())
+            gate = _gate(server, listing, server_tools)
+            by_name[gate.name] = gate
+    return tuple(by_name.values())
 
 
 def specs(server: str, listing: Listing) -> list[ToolSpec]:
@@ -58,27 +58,33 @@ def specs(server: str, listing: Listing) -> list[ToolSpec]:
 
 
 def _tools(
-    server: str, listing: Listing, call: Call, read: Read, *, taken: Mapping[str, Tool] = {}, listed: bool = True
+    server: str,
+    listing: Listing,
+    call: CallServer,
+    read: ReadResource,
+    *,
+    taken: Mapping[str, Tool] = {},
+    listed: bool = True,
 ) -> list[Tool]:
-    things = (*listing.resources, *listing.prompts)
+    readables = (*listing.resources, *listing.prompts)
     offers = list(listing.tools)
-    if things:
-        offers.append(Offer(READ, _reading(server, things), READ_SCHEMA, reads_only=True))
+    if readables:
+        offers.append(Offer(READ, _reading(server, readables), READ_SCHEMA, reads_only=True))
     names = tool_names(server, [offer.name for offer in offers], taken)
-    made = []
+    tools_made = []
     for name, offer in zip(names, offers, strict=True):
-        reads = bool(things) and offer is offers[-1]
+        reads = bool(readables) and offer is offers[-1]
         run = partial(_run_read, server, read) if reads else partial(_run_call, server, offer.name, call)
         spec = ToolSpec(name, offer.description[:MAX_DESCRIPTION], offer.schema)
-        made.append(Tool(spec, run, reads_only=offer.reads_only, listed=listed))
-    return made
+        tools_made.append(Tool(spec, run, reads_only=offer.reads_only, listed=listed))
+    return tools_made
 
 
-async def _run_call(server: str, tool: str, call: Call, args: JsonObject, say: Say) -> Output:
+async def _run_call(server: str, tool: str, call: CallServer, args: JsonObject, say: Say) -> Output:
     return await call(server, tool, args, say)
 
 
-async def _run_read(server: str, read: Read, args: JsonObject, say: Say) -> Output:
+async def _run_read(server: str, read: ReadResource, args: JsonObject, say: Say) -> Output:
     uri = args.get("uri")
     if not isinstance(uri, str):
         raise Mistake(f"{READ} takes uri (string, required).")
@@ -96,8 +102,8 @@ def _gate(server: str, listing: Listing, own: Sequence[Tool]) -> Tool:
     by_name |= {offer.name: tool for offer, tool in zip(listing.tools, own, strict=False)}
 
     def meant(args: JsonObject) -> tuple[str, JsonObject] | None:
-        tool, given = by_name.get(str(args.get("tool"))), args.get("args")
-        return (tool.name, given) if tool is not None and isinstance(given, dict) else None
+        tool, arguments = by_name.get(str(args.get("tool"))), args.get("args")
+        return (tool.name, arguments) if tool is not None and isinstance(arguments, dict) else None
 
     async def run(args: JsonObject, say: Say) -> Output:
         name = args.get("tool")

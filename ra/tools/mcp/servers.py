@@ -1,4 +1,4 @@
-"""What do all MCP servers bring to a session? Tools, known before any server runs, and things to read.
+"""What all MCP servers bring to a session: tools, known before any server runs, and things to read.
 
 Servers live in an event loop of their own, in a thread: it outlasts a single prompt, and what a session needs to know
 before its first request can be waited for where no loop runs. They start at the first call, all at once where a
@@ -18,17 +18,21 @@ from typing import Any, TypeVar
 import msgspec
 
 from ra.core.messages import Content
-from ra.core.model import ToolSpec
+from ra.core.model import Section, ToolSpec
 from ra.tools.mcp import offered
-from ra.tools.mcp.connection import Connection, Unreachable
+from ra.tools.mcp.connection import McpConnection, Unreachable
 from ra.tools.mcp.listing import Listing, Shelf, problem
+from ra.tools.mcp.oauth import Browser, Tokens
 from ra.tools.settings import McpServerSettings
 from ra.tools.tool import Mistake, Output, Say, Tool
 
 T = TypeVar("T")
 
+START_S = 5.0
+"""How long a start waits for servers that nothing is known of yet. They are connected on, for the next session."""
+MAX_WORDS = 4000  # characters of what one server says about its use
 GRACE_S = 2.0
-"""How long the end of a session waits for its servers; the wardens end what is left."""
+"""How long the end of a session waits for its servers; the reapers end what is left."""
 
 
 class Servers:
@@ -45,12 +49,14 @@ class Servers:
         warn: Callable[[str], None],
         version: str = "",
         clock: Callable[[], float] = time.time,
+        start_s: float = START_S,
     ) -> None:
         self.settings = tuple(server for server in servers if server.enabled)
         self._root, self._env, self._version = root, dict(env), version
         self._shelf = Shelf(shelf)
         self._weigh, self._warn, self._clock = weigh, warn, clock
-        self._connections: dict[str, Connection] = {}
+        self._start_s = start_s
+        self._connections: dict[str, McpConnection] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._users = 0
         self._refreshing: set[asyncio.Task[Listing]] = set()
@@ -74,28 +80,56 @@ class Servers:
 
     def listings(self, *, fresh: bool = False) -> dict[str, Listing]:
         """What each server offers, in the order of the configuration: as it was kept, or as it says now (`fresh`)."""
-        found: dict[str, Listing] = {}
+        listings: dict[str, Listing] = {}
         wanted: list[McpServerSettings] = []
         for place, server in enumerate(self.settings):
             wrong = problem(server, [other.name for other in self.settings[:place]])
-            kept = None if fresh else self._shelf.get(server, now=self._clock())
-            if wrong and server.name not in found:
-                found[server.name] = Listing(failed=wrong)
-            elif kept is not None:
-                found[server.name] = kept
+            stored = None if fresh else self._shelf.get(server, now=self._clock())
+            if wrong and server.name not in listings:
+                listings[server.name] = Listing(failed=wrong)
+            elif stored is not None:
+                listings[server.name] = stored
             elif not wrong:
                 wanted.append(server)
         if wanted:
             with _interruptible():
-                found |= self._run(self._learn_all(wanted)).result()
-        return {server.name: found[server.name] for server in self.settings if server.name in found}
+                listings |= self._run(self._learn_all(wanted, most_s=None if fresh else self._start_s)).result()
+        return {server.name: listings[server.name] for server in self.settings if server.name in listings}
+
+    def tokens(self, server: McpServerSettings) -> Tokens | None:
+        """Where the tokens of a remote server are kept."""
+        return Tokens(self._shelf.folder / "tokens", server.url) if server.url else None
+
+    def instructions(self) -> dict[str, str]:
+        """What servers say about their use, as far as that is known without starting one."""
+        listings = {server.name: self._shelf.get(server, now=self._clock()) for server in self.settings}
+        return {name: listing.instructions for name, listing in listings.items() if listing and listing.instructions}
+
+    def sections(self) -> tuple[Section, ...]:
+        """The same as sources of a request, one for each server."""
+        return tuple(_section(name, words) for name, words in self.instructions().items())
+
+    async def login(self, server: McpServerSettings) -> Listing:
+        """Let the user sign in to a remote server in the browser. Raises Unreachable."""
+        connection = McpConnection(
+            server,
+            root=self._root,
+            env=self._env,
+            version=self._version,
+            tokens=self.tokens(server),
+            browser=Browser(),
+        )
+        try:
+            return await connection.learn()
+        finally:
+            await connection.close()
 
     async def read(self, server: str, uri: str) -> tuple[Content, ...]:
         """A resource or a prompt of a server. Raises Mistake."""
         return await self._asked(server, lambda connection: connection.read(uri))
 
     async def close(self) -> None:
-        """End all servers, kindly for a moment; what does not want to is ended by its warden."""
+        """End all servers, kindly for a moment; what does not want to is ended by its reaper."""
         if self._loop is None:
             return
         loop, self._loop = self._loop, None
@@ -112,9 +146,22 @@ class Servers:
 
     # --- in the loop of the servers ---
 
-    async def _learn_all(self, servers: Sequence[McpServerSettings]) -> dict[str, Listing]:
-        learned = await asyncio.gather(*(self._learn(server) for server in servers))
-        return {server.name: listing for server, listing in zip(servers, learned, strict=True)}
+    async def _learn_all(self, servers: Sequence[McpServerSettings], *, most_s: float | None) -> dict[str, Listing]:
+        """Ask all at once. Those that have not answered after `most_s` go on in the background."""
+        tasks = {server.name: asyncio.create_task(self._learn(server)) for server in servers}
+        _, late = await asyncio.wait(tasks.values(), timeout=most_s)
+        for task in late:
+            self._refreshing.add(task)
+            task.add_done_callback(self._refreshing.discard)
+        listings = {}
+        for server in servers:
+            if tasks[server.name] in late:
+                why = f"it has not answered after {most_s:g} s, and this session does not wait for it"
+                listings[server.name] = Listing(failed=why, silent=True, learned=self._clock())
+                self._keep(server, listings[server.name])  # a start soon after this one does not wait again
+            else:
+                listings[server.name] = tasks[server.name].result()
+        return listings
 
     async def _learn(self, server: McpServerSettings, *, again: bool = False) -> Listing:
         """Ask a server what it offers, and keep that. A server that fails has a listing that says so.
@@ -130,21 +177,24 @@ class Servers:
             specs = offered.specs(server.name, listing)
             listing = msgspec.structs.replace(listing, tokens=self._weigh(specs), learned=now)
         if not listing.failed or (listing.silent and not again):
-            try:
-                self._shelf.put(server, listing)
-            except OSError as error:
-                self._warn(f"What the MCP server {server.name} offers cannot be kept: {error.strerror}.")
+            self._keep(server, listing)
         return listing
 
+    def _keep(self, server: McpServerSettings, listing: Listing) -> None:
+        try:
+            self._shelf.put(server, listing)
+        except OSError as error:
+            self._warn(f"What the MCP server {server.name} offers cannot be kept: {error.strerror}.")
+
     async def _call(self, server: str, tool: str, args: dict[str, Any], say: Say) -> Output:
-        heard = asyncio.get_running_loop()  # the caller's: what it is told must be told there
+        caller_loop = asyncio.get_running_loop()  # the caller's: what it is told must be told there
 
         def tell(text: str) -> None:
-            heard.call_soon_threadsafe(say, text)
+            caller_loop.call_soon_threadsafe(say, text)
 
         return await self._asked(server, lambda connection: connection.call(tool, args, tell))
 
-    async def _asked(self, name: str, ask: Callable[[Connection], Coroutine[Any, Any, T]]) -> T:
+    async def _asked(self, name: str, ask: Callable[[McpConnection], Coroutine[Any, Any, T]]) -> T:
         server = next((server for server in self.settings if server.name == name), None)
         if server is None:
             raise Mistake(f"There is no MCP server {name!r}.")
@@ -164,9 +214,11 @@ class Servers:
 
         return await asyncio.wrap_future(self._run(asked()))
 
-    def _connection(self, server: McpServerSettings) -> Connection:
+    def _connection(self, server: McpServerSettings) -> McpConnection:
         if server.name not in self._connections:
-            self._connections[server.name] = Connection(server, root=self._root, env=self._env, version=self._version)
+            self._connections[server.name] = McpConnection(
+                server, root=self._root, env=self._env, version=self._version, tokens=self.tokens(server)
+            )
         return self._connections[server.name]
 
     def _run(self, work: Coroutine[Any, Any, T]) -> "concurrent.futures.Future[T]":
@@ -174,6 +226,13 @@ class Servers:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=_live, args=(self._loop,), name="mcp", daemon=True).start()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def _section(name: str, words: str) -> Section:
+    cut = f"the first {MAX_WORDS:,} of {len(words):,} characters" if len(words) > MAX_WORDS else ""
+    marker = f"\n[… {cut}]" if cut else ""
+    text = f"About the tools of the MCP server {name}:\n\n{words[:MAX_WORDS]}{marker}"
+    return Section(f"mcp {name}", "stable", text, cut=cut)
 
 
 @contextlib.contextmanager

@@ -1,17 +1,16 @@
-"""How does one talk to an MCP server that is a program? Line by line, with a warden over it that outlives ra.
+"""Talk to an MCP server that is a program: line by line, with a reaper over it that outlives ra.
 
-The SDK's own transport hands no descriptors on, which the warden needs, and keeps lines of any length in memory.
+The SDK's own transport hands no descriptors on, which the reaper needs, and keeps lines of any length in memory.
 """
 
 import asyncio
 import contextlib
-import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from ra.tools.output import Ends
-from ra.tools.sandbox.launch import under_warden
+from ra.system.launch import under_reaper
+from ra.system.process import Ends, end_piped, start_piped
 
 MAX_LINE_BYTES = 32 << 20
 LEAVE_S = 0.5
@@ -39,7 +38,7 @@ class Program:
         """What the SDK reads from and writes to. Raises OSError when the program cannot be started."""
         import anyio
 
-        process = await self._start()
+        process = await start_piped(under_reaper(self._argv), cwd=self._cwd, env=self._env, limit=MAX_LINE_BYTES)
         from_server, incoming = anyio.create_memory_object_stream[Any](0)
         outgoing, to_server = anyio.create_memory_object_stream[Any](0)
         pumps = [
@@ -50,30 +49,12 @@ class Program:
         try:
             yield incoming, outgoing
         finally:
-            await asyncio.shield(asyncio.create_task(_end(process)))
+            await asyncio.shield(asyncio.create_task(end_piped(process, grace_s=LEAVE_S)))
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
             for stream in (from_server, incoming, outgoing, to_server):
                 stream.close()
-
-    async def _start(self) -> asyncio.subprocess.Process:
-        launch = under_warden(self._argv)
-        try:
-            return await asyncio.create_subprocess_exec(
-                *launch.argv,
-                cwd=self._cwd,
-                env=self._env,
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.PIPE,
-                pass_fds=launch.fds,
-                start_new_session=True,
-                limit=MAX_LINE_BYTES,
-            )
-        finally:
-            for descriptor in launch.fds:
-                os.close(descriptor)
 
     async def _read(self, process: asyncio.subprocess.Process, stream: Any) -> None:
         import anyio
@@ -109,15 +90,3 @@ async def _write(process: asyncio.subprocess.Process, stream: Any) -> None:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             process.stdin.write(text.encode("utf-8", "replace") + b"\n")
             await process.stdin.drain()
-
-
-async def _end(process: asyncio.subprocess.Process) -> None:
-    """Close its input, give it a moment, then end it and all that it started."""
-    assert process.stdin
-    process.stdin.close()
-    try:
-        await asyncio.wait_for(process.wait(), LEAVE_S)
-    except TimeoutError:
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()  # the warden kills everything below it
-        await process.wait()

@@ -1,145 +1,219 @@
-"""How does bubblewrap keep a command in? Own namespaces, no capabilities, a read-only root, a plan of mounts."""
+"""The sandbox by bubblewrap: own namespaces, no capabilities, a read-only root, a plan of mounts."""
 
 import contextlib
 import os
-import stat
 from collections.abc import Sequence
 
-from ra.tools.paths import Place, program
-from ra.tools.process import Launch
-from ra.tools.sandbox import seccomp
+from ra.system.process import Launch
+from ra.tools.policy.paths import Project, program
+from ra.tools.sandbox import landlock, seccomp
+from ra.tools.sandbox.find import Host
 from ra.tools.sandbox.guard import Guard, parents, set_aside
+from ra.tools.sandbox.home import Home, make_real_folder, masked_home
+from ra.tools.sandbox.host import (
+    Shadows,
+    closed_to_others,
+    git_identity,
+    listening_sockets,
+    sockets_below,
+    system_folders,
+)
 from ra.tools.sandbox.launch import private_folder, try_out
-from ra.tools.sandbox.layout import Layout, Repository, collapse, listening_sockets, plan
-from ra.tools.sandbox.scan import Findings, Outer, Scan
+from ra.tools.sandbox.layout import MAX_MOUNTS, Layout, Repository, collapse, plan
+from ra.tools.sandbox.repositories import EXCLUDES_KEY, IgnoredNames, disarm, git_env
+from ra.tools.sandbox.scan import Findings, Outer, ProtectedState, Scan
 
-_FAMILIES = (seccomp.AF_UNIX, seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
-_ALWAYS = ("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--unshare-pid", "--unshare-net", "--unshare-ipc",
+_INTERNET = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
+_FAMILIES = (seccomp.AF_UNIX, *_INTERNET)
+_ALWAYS = ("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--unshare-pid", "--unshare-ipc",
            "--unshare-uts", "--unshare-cgroup-try")  # fmt: skip
 _STRICTEST_FIRST = (("--unshare-user", "--disable-userns"), ("--unshare-user",), ())
 _TMP, _VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108 - a private folder stands there in the box
+_IGNORED = "/run/ra-ignored"
 _TEST = "grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status && grep -q '^CapPrm:[[:space:]]*0*$' /proc/self/status"
 
 
 class Bubblewrap:
     name = "bubblewrap"
     limits: tuple[str, ...] = (
-        "a repository or a bare repository that a command makes in a subfolder may hold hooks and configuration",
-        "a unix socket that is opened while a command already runs can be reached by it",
+        "a unix socket that another program opens in the project while a command already runs can be reached by it",
     )
 
-    def __init__(self, program: str, flags: Sequence[str], place: Place, hidden: tuple[str, ...]) -> None:
+    def __init__(self, program: str, flags: Sequence[str], place: Project, host: Host) -> None:
         self._program = program
         self._flags = tuple(flags)
         self._place = place
-        self._hidden = hidden
+        self._host = host
         self._scan = Scan(place.real(place.root), place.instructions)
         self._outer = Outer()
+        layout = plan(place, host.hidden)
         # Those that were there before any command: one that a command makes could be a link by the time it is mounted.
-        self._parents = _real_parents(plan(place, hidden))
-        self.private_tmp, self._forget_tmp = private_folder(self)
-        self._held: dict[str, int] = {}
+        self._parents = _real_parents(layout, self._scan.look())
+        private, self._forget_private = private_folder(self)
+        self.private_tmp = os.path.join(private, "tmp")
+        os.mkdir(self.private_tmp, 0o700)
+        self.home = Home(place, host, layout, private)
+        self._system_folders = list(system_folders())
+        self._doors = {*sockets_below("/opt"), *listening_sockets(everywhere=True)}
+        self._masks = [*layout.hidden, *closed_to_others()]
+        identity = git_identity(host, self.home.path, layout.root)
+        self._ignored = IgnoredNames(os.path.join(private, "ignored"), identity, host, self.home.path)
+        self._env = {"TMPDIR": _TMP, **self.home.env, **git_env([*identity, (EXCLUDES_KEY, _IGNORED)])}
+        self._own_sockets: set[str] = set()
+        programs = [path for path in place.programs if not _within(path, layout.own)]
+        self._shadows = Shadows(tuple(programs), host)
 
     @property
     def trouble(self) -> str:
         return ""
 
-    def launch(self, argv: Sequence[str], cwd: str, *, sockets: Sequence[str] | None = None) -> Launch:
-        layout = plan(self._place, self._hidden)
-        found = self._scan.look()
-        missing = [path for path in layout.own if _is_missing(path)] if layout.writable else []
-        links = [path for path in layout.own if os.path.islink(path)]
-        # What lies in a folder that is no mount can be moved away with it.
-        loose = [path for path in layout.own if not self._parents.issuperset(parents(path, layout.root))]
-        guard = Guard([*links, *missing, *loose, *layout.watched, *found.guarded], layout.root)
-        made = self._hold(missing)
-        doors = listening_sockets() if sockets is None else sockets
-        mounts = [*self._system(layout, doors), *self._project(layout, found, doors)]
+    def launch(
+        self,
+        argv: Sequence[str],
+        cwd: str,
+        *,
+        network: bool = False,
+        git: bool = False,
+    ) -> Launch:
+        layout = plan(self._place, self._host.hidden)
+        findings = self._scan.look()
+        before = ProtectedState(layout, findings)
+        there = [path for path in layout.own if os.path.lexists(path)]
+        links = [path for path in there if os.path.islink(path)]
+        # A link cannot be mounted over, nor can hundreds of files. All else that is there is read-only, and stays.
+        shadows = self._shadows.look()
+        links += [path for path in shadows if os.path.islink(path)]
+        guard = Guard([*links, *findings.guarded.difference(_mountable(findings))], layout.root)
+        mounts = self._mounts(layout, findings, shadows, network=network, git=git)
         fds: tuple[int, ...] = ()
         if seccomp.supported():
-            fds = (_filter_descriptor(),)
+            fds = (_filter_descriptor(_FAMILIES if not network or landlock.scopes() else _INTERNET),)
             mounts += ["--seccomp", str(fds[0])]
-        before = found.guarded
         status = _Status()
 
         def finish() -> list[str]:
             status.read()
-            self._release(made)
             notes = guard.restore()
-            fresh = self._scan.look().guarded - before if layout.writable else frozenset()
-            return notes + [set_aside(path) for path in sorted(fresh) if not path.endswith(".set-aside")]
+            now = self._scan.look()
+            self._own_sockets |= _made_in_box(now.sockets - findings.sockets)
+            if not layout.writable:
+                return notes
+            new_programs = sorted(self._shadows.look() - shadows)
+            notes += [set_aside(path) for path in (*before.new_names(now), *new_programs)]
+            return notes + [disarm(path) for path in before.new_repositories(now)]
 
-        env = {"TMPDIR": _TMP, "XDG_CACHE_HOME": f"{_TMP}/.cache", "npm_config_cache": f"{_TMP}/.npm"}
-        told = ("--json-status-fd", str(status.writer))
-        argv = [self._program, *_ALWAYS, *self._flags, *mounts, *told, "--chdir", cwd, "--", *argv]
-        return Launch(argv, (*fds, status.writer), finish, env=env, began=lambda: status.began)
+        own_network = [] if network else ["--unshare-net"]
+        if network and landlock.scopes():
+            argv = [*landlock.scoped_python(), *argv]
+        words = [*_ALWAYS, *own_network, *self._flags, *mounts, "--json-status-fd", str(status.writer)]
+        argv = [self._program, *words, "--chdir", cwd, "--", *argv]
+        return Launch(argv, (*fds, status.writer), finish, env=self._env, began=status.has_begun)
 
     def close(self) -> None:
-        self._release(list(self._held))
-        self._forget_tmp()
+        self._forget_private()
 
-    def _system(self, layout: Layout, sockets: Sequence[str]) -> list[str]:
-        """Everything but the project: to be read, without credentials and without doors to other programs."""
+    def _mounts(self, layout: Layout, found: Findings, shadows: set[str], *, network: bool, git: bool) -> list[str]:
+        root, home = layout.root, self.home
+        home_mounts = home.mounts(
+            network=network, also=[root, *([layout.repository.common] if layout.repository else [])]
+        )
+        project = self._project(layout, found, shadows, git=git)
+        # Git would stumble over what is masked, or add it empty.
+        project += ["--ro-bind", self._ignored.written(found.secret | found.sockets, root), _IGNORED]
+        if root == home.path:
+            inside = [*project, *masked_home(home)]
+        elif _below(home.path, root):
+            inside = [*project, *home_mounts]
+        else:
+            inside = [*home_mounts, *project]
+        pins = self._pinned_in_tmp([root, home.path, *home.toolchains])
+        last = [] if root == "/" else ["--remount-ro", "/"]
+        return [*self._system(layout, network=network), *pins, *inside, *last]
+
+    def _pinned_in_tmp(self, paths: Sequence[str]) -> list[str]:
+        """A command could put a link in the place of a folder, and what is mounted below would be where that leads."""
+        out: list[str] = []
+        folders = {folder for path in paths if _below(path, _TMP) for folder in parents(path, _TMP)}
+        for folder in sorted(folders):
+            make_real_folder(self.private_tmp, os.path.relpath(folder, _TMP))
+            out += ["--bind", os.path.join(self.private_tmp, os.path.relpath(folder, _TMP)), folder]
+        return out
+
+    def _system(self, layout: Layout, *, network: bool) -> list[str]:
+        """Everything but the project and the home: programs, to be read; no credentials, no doors to other programs."""
+        out: list[str] = []
+        if layout.root == "/":
+            out += ["--ro-bind", "/", "/"]
+        else:
+            for path in self._system_folders:
+                out += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
         # Root could write /proc/sys without any capability, and what core_pattern names runs outside: so read-only too.
-        out = ["--ro-bind", "/", "/", "--proc", "/proc", "--remount-ro", "/proc", "--dev", "/dev", "--tmpfs", "/run"]
-        out += ["--bind", self.private_tmp, _TMP]
+        out += [
+            "--proc",
+            "/proc",
+            *(["--remount-ro", "/proc"] if os.geteuid() == 0 else []),
+            "--dev",
+            "/dev",
+            "--bind",
+            self.private_tmp,
+            _TMP,
+        ]
+        if layout.root == "/":
+            out += ["--tmpfs", "/run", "--tmpfs", _VAR_TMP]
+        else:
+            out += ["--dir", "/run", "--symlink", "/run", "/var/run"]
+            mounted_there = any(_below(path, _VAR_TMP) for path in (layout.root, self.home.path, *self.home.toolchains))
+            out += ["--tmpfs", _VAR_TMP] if mounted_there else ["--symlink", _TMP, _VAR_TMP]
         if os.path.lexists("/run/current-system"):  # pragma: no cover - NixOS
             out += ["--ro-bind", "/run/current-system", "/run/current-system"]  # NixOS keeps its programs there
-        if os.path.isdir(_VAR_TMP) and not os.path.islink(_VAR_TMP):
-            out += ["--tmpfs", _VAR_TMP]
+        names = os.path.realpath("/etc/resolv.conf")
+        if network and names.startswith("/run/"):
+            out += ["--ro-bind-try", names, names]
+        visible = ("/",) if layout.root == "/" else (*self._system_folders,)
         covered = ("/run/", f"{_TMP}/", f"{_VAR_TMP}/", "/proc/", "/dev/")
-        masked = [*layout.hidden, *sockets]
-        outer = [path for path in masked if not path.startswith(covered) and not _below(path, layout.root)]
-        return out + [word for path in outer for word in _masked(path)]
+        masked = dict.fromkeys((*self._masks, *sorted(self._doors), *listening_sockets()))
+        for path in masked:
+            if any(_below(path, folder) for folder in visible) and not path.startswith(covered):
+                out += _masked(path) if not _below(path, layout.root) else []
+        return out
 
-    def _project(self, layout: Layout, found: Findings, sockets: Sequence[str]) -> list[str]:
+    def _project(self, layout: Layout, found: Findings, shadows: set[str], *, git: bool) -> list[str]:
         root = layout.root
+        sockets = found.sockets - self._own_sockets
         linked = collapse(found.linked, root)
         writable = layout.writable and linked != [root]
         out = ["--bind" if writable else "--ro-bind", root, root]
         if writable:
+            dot_git = os.path.join(root, ".git")
+            # One boundary: no repository can be written, or with `git` all of the project's own but what it obeys.
+            closed = [path for path in found.repositories if not (git and (path == dot_git or _below(path, dot_git)))]
+            shut = (*linked, *collapse(frozenset(closed), root))
             # A folder that holds a protected path could be renamed and made anew, unless it is a mount itself.
-            for parent in sorted(_real_parents(layout) & self._parents):
-                out += ["--bind", parent, parent]
-            out += self._repository(layout.repository)
-            for path in linked:
+            for parent in sorted(_real_parents(layout, found) & self._parents):
+                out += ["--bind", parent, parent] if not _within(parent, shut) else []
+            out += self._repository(layout.repository, git=git)
+            for path in shut:
                 out += ["--ro-bind", path, path]
-            for path in (*layout.own, *sorted(found.guarded)):
-                out += _fixed(path, root)
-        for path in (*sorted(found.secret), *(p for p in (*sockets, *layout.hidden) if _below(p, root))):
+            for path in (*layout.own, *_mountable(found), *sorted(shadows)[:MAX_MOUNTS]):
+                out += _fixed(path, root) if not _within(path, shut) else []
+        for path in (*sorted(found.secret), *sorted(sockets), *(path for path in layout.hidden if _below(path, root))):
             if not os.path.islink(path):
                 out += _masked(path)
         return out
 
-    def _repository(self, repository: Repository | None) -> list[str]:
+    def _repository(self, repository: Repository | None, *, git: bool) -> list[str]:
         """A worktree's repository: its hooks and its configuration stay as they are."""
         if repository is None:
             return []
         out = ["--ro-bind", repository.common, repository.common]
+        if not git:
+            return out
         for path in repository.writable:
             out += ["--bind-try", path, path]
         linked = collapse(self._outer.linked(repository.writable), repository.common)
         for path in (*repository.fixed, *linked):
             out += ["--ro-bind", path, path]
         return out
-
-    def _hold(self, missing: list[str]) -> list[str]:
-        """Make what is missing, so that it can be mounted over; a placeholder lives as long as a command needs it."""
-        made = []
-        for path in missing:
-            with contextlib.suppress(OSError):  # a project that we cannot write to, the box cannot either
-                _placeholder(path)
-                self._held[path] = self._held.get(path, 0) + 1
-                made.append(path)
-        return made
-
-    def _release(self, made: list[str]) -> None:
-        for path in made:
-            self._held[path] = self._held.get(path, 1) - 1
-            if self._held[path] <= 0:
-                del self._held[path]
-                if _is_empty(path):
-                    os.unlink(path)
 
 
 class _Status:
@@ -155,32 +229,50 @@ class _Status:
             self.began = b"exit-code" in os.read(self.reader, 4096)
         os.close(self.reader)
 
+    def has_begun(self) -> bool:
+        return self.began
 
-def find(place: Place, hidden: tuple[str, ...]) -> Bubblewrap | None:
+
+def find(place: Project, host: Host) -> Bubblewrap | None:
     """The strictest form that works here, or None: a command in it must find itself without capabilities."""
     bwrap = program("bwrap", place.root)
     if bwrap is None:
         return None
     for flags in _STRICTEST_FIRST:
-        box = Bubblewrap(bwrap, flags, place, hidden)
-        # Without the sockets: one that vanishes meanwhile must not cost the stricter form.
-        if try_out(box.launch(["sh", "-c", _TEST], place.real(place.root), sockets=())):
+        box = Bubblewrap(bwrap, flags, place, host)
+        # Twice: a socket that vanishes while it is masked must not cost the stricter form.
+        if any(try_out(box.launch(["sh", "-c", _TEST], place.real(place.root))) for _ in range(2)):
             return box
         box.close()
     return None
 
 
-def _filter_descriptor() -> int:
+def _made_in_box(sockets: frozenset[str]) -> set[str]:
+    """Those that no program of the host has opened meanwhile, by any of their names."""
+    names = {os.path.basename(path) for path in listening_sockets(every_name=True)}
+    return {path for path in sockets if os.path.basename(path) not in names}
+
+
+def _filter_descriptor(families: tuple[int, ...]) -> int:
     descriptor = os.memfd_create("filter", 0)
-    os.write(descriptor, seccomp.program(_FAMILIES))
+    os.write(descriptor, seccomp.program(families))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
 
 
-def _real_parents(layout: Layout) -> set[str]:
+def _real_parents(layout: Layout, found: Findings) -> set[str]:
     """The folders that hold protected paths, no link among them: what a link leads to must not become writable."""
-    above = {parent for path in layout.own for parent in parents(path, layout.root)}
+    above = {parent for path in (*layout.own, *_mountable(found)) for parent in parents(path, layout.root)}
     return {parent for parent in above if os.path.isdir(parent) and os.path.realpath(parent) == parent}
+
+
+def _mountable(found: Findings) -> list[str]:
+    """Protected names that are mounted over, those at the top first: bubblewrap takes seconds for thousands."""
+    return sorted(found.guarded, key=lambda path: (path.count("/"), path))[:MAX_MOUNTS]
+
+
+def _within(path: str, folders: Sequence[str]) -> bool:
+    return any(path == folder or _below(path, folder) for folder in folders)
 
 
 def _below(path: str, root: str) -> bool:
@@ -198,25 +290,3 @@ def _fixed(path: str, root: str) -> list[str]:
         target = os.path.realpath(path)
         return ["--ro-bind", target, target] if os.path.exists(target) and _below(target, root) else []
     return ["--ro-bind", path, path] if os.path.lexists(path) else []
-
-
-def _is_missing(path: str) -> bool:
-    """Not there, or a placeholder: held for a background job, or left by a ra that was killed."""
-    return not os.path.lexists(path) or stat.S_ISSOCK(os.lstat(path).st_mode)
-
-
-def _is_empty(path: str) -> bool:
-    with contextlib.suppress(OSError):
-        status = os.lstat(path)
-        return status.st_size == 0 and not stat.S_ISDIR(status.st_mode)
-    return False
-
-
-def _placeholder(path: str) -> None:
-    """A socket that nobody listens on: git does not add it, a search skips it, reading it fails at once."""
-    try:
-        os.mknod(path, stat.S_IFSOCK | 0o600)
-    except FileExistsError:
-        pass
-    except OSError:  # a file system without sockets
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o644))

@@ -1,12 +1,38 @@
-"""Which sandbox is at hand? The best that works here, tested before it is used; None when there is none."""
+"""Find the sandbox that works here, tested before it is used; None when there is none."""
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from ra.tools.paths import Place
-from ra.tools.process import Launch
+from ra.core.value import Value
+from ra.system.process import Launch
+from ra.tools.policy.paths import Project
 from ra.tools.settings import Sandbox
+
+
+class Access(Value, frozen=True):
+    """What a command may do beyond the sandbox: leave it, use the network in it, write the repository."""
+
+    outside: bool = False
+    network: bool = False
+    git: bool = False
+
+
+class Host(Value, frozen=True):
+    """What concerns a box outside its project.
+
+    `hidden`: ra's own data and configuration. `readable`: more that may be read. `box_home`: the folder that stands
+    for the home directory, "" for one that goes with the session. `env`: the user's, which names programs.
+    """
+
+    hidden: tuple[str, ...] = ()
+    readable: tuple[str, ...] = ()
+    box_home: str = ""
+    env: Mapping[str, str] = {}
+
+
+IN_THE_BOX = Access()
+NOWHERE = Host()
 
 
 class Box(Protocol):
@@ -22,14 +48,43 @@ class Box(Protocol):
     @property
     def trouble(self) -> str: ...
 
-    def launch(self, argv: Sequence[str], cwd: str) -> Launch: ...
+    def launch(self, argv: Sequence[str], cwd: str, *, network: bool = False, git: bool = False) -> Launch: ...
 
     def close(self) -> None: ...
 
 
-def find_sandbox(
-    setting: Sandbox, place: Place, *, hidden: tuple[str, ...] = (), system: str | None = None
-) -> Box | None:
+class Launcher:
+    """Starts the commands of one session, in the sandbox or outside it."""
+
+    def __init__(self, setting: Sandbox, place: Project, *, host: Host = NOWHERE) -> None:
+        self._setting = setting
+        self._place = place
+        self._host = host
+        self._box: Box | None = None
+        self._searched = False
+
+    @property
+    def box(self) -> Box | None:
+        """The sandbox, looked for (and tested) at its first use."""
+        if not self._searched:
+            self._searched, self._box = True, find_sandbox(self._setting, self._place, host=self._host)
+        return self._box
+
+    def launch(self, script: str, cwd: str, access: Access) -> Launch:
+        from ra.system.launch import under_reaper  # ctypes and more, only for a command
+
+        argv = ["bash", "--noprofile", "--norc", "-c", script]
+        box = self.box
+        if access.outside or box is None:
+            return under_reaper(argv)
+        return box.launch(argv, cwd, network=access.network, git=access.git)
+
+    def close(self) -> None:
+        if self._box:
+            self._box.close()
+
+
+def find_sandbox(setting: Sandbox, place: Project, *, host: Host = NOWHERE, system: str | None = None) -> Box | None:
     """`system` is what `platform.system()` says, unless a test says otherwise."""
     if setting == "off":
         return None
@@ -38,9 +93,9 @@ def find_sandbox(
     if system == "Darwin":
         from ra.tools.sandbox import seatbelt
 
-        return seatbelt.find(place, hidden)
+        return seatbelt.find(place, host)
     if system == "Linux":
-        from ra.tools.sandbox import bubblewrap, landlock_box
+        from ra.tools.sandbox import bubblewrap
 
-        return bubblewrap.find(place, hidden) or landlock_box.find(place, hidden)
+        return bubblewrap.find(place, host)
     return None

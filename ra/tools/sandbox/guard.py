@@ -1,17 +1,18 @@
-"""What could a command change although it must not, and how is that undone? For what no mount can protect.
+"""Watch what no mount can protect: find what a command added or changed although it must not, and undo that.
 
 Everything is done by descriptors of folders: a command may have put a link in a folder's place, and what it leads to is
 not ours to mend.
 """
 
 import contextlib
+import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple, TypeVar
 
-from ra.tools.files import held
-from ra.tools.paths import shown
+from ra.system.files import hold_folder, open_regular
+from ra.tools.policy.paths import shown
 
 MAX_BYTES = 4_000_000
 SET_ASIDE = ".set-aside"
@@ -59,8 +60,8 @@ class Guard:
             return []  # what was not there has gone with its folder
         with _way(folder, self._root) as handle:
             lost = list(_put_back(path, name, was, handle))
-        told = [f"{shown(path)} is protected and was put back; ask the user to change it."] if lost != [path] else []
-        return [*told, *(f"{shown(one)} is protected and too large to be put back{_aside(one)}" for one in lost)]
+        notes = [f"{shown(path)} is protected and was put back; ask the user to change it."] if lost != [path] else []
+        return [*notes, *(f"{shown(one)} is protected and too large to be put back{_aside(one)}" for one in lost)]
 
 
 def _aside(path: str) -> str:
@@ -78,19 +79,21 @@ def _tried(work: Callable[[str, _T], list[str]], path: str, was: _T) -> list[str
 
 def parents(path: str, root: str) -> list[str]:
     """The folders between a path and the project, nearest first, without the project itself."""
-    found = []
+    folders = []
     while (path := os.path.dirname(path)) != root and len(path) > len(root):
-        found.append(path)
-    return found
+        folders.append(path)
+    return folders
 
 
 def set_aside(path: str) -> str:
     """Take a protected name that a command made out of effect, without losing what it holds."""
     folder, name = os.path.split(path)
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError), held(folder) as handle:
-        _put_aside(name, handle)
-    aside = shown(path + SET_ASIDE)
-    return f"{shown(path)} is a protected name; what was written is in {aside}. Ask the user before it is used."
+    aside = path + SET_ASIDE
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError), hold_folder(folder) as handle:
+        new_name = free_name(name, handle)
+        os.rename(name, new_name, src_dir_fd=handle, dst_dir_fd=handle)
+        aside = os.path.join(folder, new_name)
+    return f"{shown(path)} is a protected name; what was written is in {shown(aside)}. Ask the user before it is used."
 
 
 def _led_back(folder: str, was: os.stat_result) -> list[str]:
@@ -98,7 +101,7 @@ def _led_back(folder: str, was: os.stat_result) -> list[str]:
     target = os.path.realpath(folder)
     if _is_folder(target) and os.path.samestat(os.lstat(target), was):
         (above, name), (there, moved) = os.path.split(folder), os.path.split(target)
-        with held(above) as here, held(there) as elsewhere:
+        with hold_folder(above) as here, hold_folder(there) as elsewhere:
             os.unlink(name, dir_fd=here)
             os.rename(moved, name, src_dir_fd=elsewhere, dst_dir_fd=here)
             if os.path.samestat(os.stat(name, dir_fd=here, follow_symlinks=False), was):  # not exchanged meanwhile
@@ -131,7 +134,7 @@ def _is_replaced(path: str) -> bool:
 def _look_at(path: str) -> _Was:
     folder, name = os.path.split(path)
     try:
-        with held(folder) as handle:
+        with hold_folder(folder) as handle:
             return _look(name, handle)
     except OSError:  # its folder is gone, closed, or a link now
         return _NOTHING
@@ -149,8 +152,7 @@ def _look(name: str, folder: int) -> _Was:
                 return _Was(status.st_mode, {inner: _look(inner, handle) for inner in sorted(os.listdir(handle))})
         if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_BYTES:
             return _Was(status.st_mode, _Mark(status.st_size, status.st_ino, status.st_ctime_ns))
-        handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(handle, "rb") as file:
+        with open_regular(name, folder=folder) as file:
             return _Was(status.st_mode, file.read())
     except OSError:
         return _NOTHING
@@ -174,7 +176,7 @@ def _way(folder: str, root: str) -> Iterator[int]:
     what stands in its place, a link or a file, is set aside."""
     below = os.path.relpath(folder, root) if os.path.commonpath((folder, root)) == root else "."
     with contextlib.ExitStack() as stack:
-        handle = stack.enter_context(held(root if below != "." else folder))
+        handle = stack.enter_context(hold_folder(root if below != "." else folder))
         for part in below.split(os.sep) if below != "." else ():
             if not _is_folder(part, handle):
                 with contextlib.suppress(FileNotFoundError):
@@ -232,8 +234,21 @@ def _open_up(name: str, folder: int) -> None:
 def _put_aside(name: str, folder: int) -> None:
     """Raises FileNotFoundError; what was set aside before is then still there."""
     os.stat(name, dir_fd=folder, follow_symlinks=False)
-    _remove(name + SET_ASIDE, folder)
-    os.rename(name, name + SET_ASIDE, src_dir_fd=folder, dst_dir_fd=folder)
+    os.rename(name, free_name(name, folder), src_dir_fd=folder, dst_dir_fd=folder)
+
+
+def free_name(name: str, folder: int) -> str:
+    """Where something can be moved aside to: what was moved there before stays."""
+    names = (f"{name}{SET_ASIDE}{number or ''}" for number in itertools.count())
+    return next(candidate for candidate in names if not exists(candidate, folder))
+
+
+def exists(name: str, folder: int) -> bool:
+    try:
+        os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except OSError:
+        return False
+    return True
 
 
 def _remove(name: str, folder: int) -> None:

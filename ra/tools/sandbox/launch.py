@@ -1,41 +1,70 @@
-"""How is a command started so that all of it can be ended? Under a warden, with or without chains."""
+"""Folders and trial runs for sandboxes."""
 
-import functools
-import marshal
+import contextlib
+import fcntl
 import os
 import shutil
-import signal
+import stat
 import subprocess
-import sys
 import tempfile
+import time
 import weakref
-from collections.abc import Callable, Sequence
-from importlib.machinery import SourceFileLoader
+from collections.abc import Callable
 
-from ra.tools.process import Launch
-from ra.tools.sandbox import warden
-from ra.tools.sandbox.landlock import Chains
+from ra.system.process import Launch
 
-_START = """\
-import marshal, sys
-with open(int(sys.argv[1]), "rb") as file:
-    order, code = marshal.load(file), marshal.load(file)
-exec(code)
-main(order)
-"""
-"""The warden, compiled already: as a file it would be compiled again for every command, which takes 2 ms."""
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+PREFIX = "ra-tmp-"
+YOUNG_S = 60.0  # between making a folder and holding it
 
 
 def private_folder(owner: object) -> tuple[str, Callable[[], object]]:
-    """A folder for temporary files that lives as long as its owner, and how to remove it before."""
-    path = os.path.realpath(tempfile.mkdtemp(prefix="ra-tmp-"))
-    return path, weakref.finalize(owner, shutil.rmtree, path, ignore_errors=True)
+    """A folder for temporary files that lives as long as its owner, and how to remove it before.
+
+    It is held by a lock that ends with our process, however that ends: what a killed one left is removed here.
+    """
+    remove_left_behind(tempfile.gettempdir())
+    path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
+    handle = os.open(path, _FOLDER)
+    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return path, weakref.finalize(owner, _remove, path, handle)
+
+
+def remove_left_behind(folder: str) -> None:
+    """Remove temporary folders of this user that no process holds any more."""
+    try:
+        with os.scandir(folder) as entries:
+            paths = [entry.path for entry in entries if entry.name.startswith(PREFIX) and _is_old(entry)]
+    except OSError:
+        return  # then there is nothing that we could remove
+    for path in paths:
+        with contextlib.suppress(OSError):  # somebody holds it, or was faster
+            handle = os.open(path, _FOLDER)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(path, ignore_errors=True)
+            finally:
+                os.close(handle)
+
+
+def _is_old(entry: "os.DirEntry[str]") -> bool:
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return False
+    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and time.time() - status.st_mtime > YOUNG_S
+
+
+def _remove(path: str, handle: int) -> None:
+    shutil.rmtree(path, ignore_errors=True)
+    os.close(handle)
 
 
 def try_out(launch: Launch) -> bool:
     """Whether a command that checks its box from inside finds it tight."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             launch.argv,
             pass_fds=launch.fds,
             env={"PATH": os.defpath, **launch.env},
@@ -49,22 +78,4 @@ def try_out(launch: Launch) -> bool:
         for descriptor in launch.fds:
             os.close(descriptor)
         launch.finish()
-    return done.returncode == 0
-
-
-def under_warden(argv: Sequence[str], chains: Chains | None = None) -> Launch:
-    order = marshal.dumps({"argv": list(argv), "chains": chains, "parent": os.getpid()})
-    with tempfile.TemporaryFile() as file:  # not an argument: those are seen by everybody, and limited to 128 KiB
-        file.write(order + _warden_code())
-        file.flush()
-        descriptor = os.dup(file.fileno())
-    os.lseek(descriptor, 0, os.SEEK_SET)
-    # Isolated and without site-packages: nothing of the project or the environment is loaded, and it starts fast.
-    python = getattr(sys, "_base_executable", None) or sys.executable
-    return Launch([python, "-I", "-S", "-c", _START, str(descriptor)], (descriptor,), killed_by=signal.SIGTERM)
-
-
-@functools.cache
-def _warden_code() -> bytes:
-    """Stands behind the order, which any Python can read; this only one of our own version."""
-    return marshal.dumps(SourceFileLoader(warden.__name__, warden.__file__).get_code(warden.__name__))
+    return process.returncode == 0

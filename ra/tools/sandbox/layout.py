@@ -1,10 +1,9 @@
-"""What may a box see and write? One plan of the file system, which each mechanism carries out as well as it can."""
+"""Plan what a sandbox may see and write; each mechanism carries out this one plan."""
 
 import os
-import stat
 from typing import NamedTuple
 
-from ra.tools.paths import CONFIG_NAMES, CREDENTIALS, Place
+from ra.tools.policy.paths import CONFIG_NAMES, CREDENTIALS, Project
 
 MAX_MOUNTS = 64
 SYSTEM_SECRETS = (
@@ -49,26 +48,32 @@ class Layout(NamedTuple):
     repository: Repository | None = None
 
 
-def plan(place: Place, hidden: tuple[str, ...]) -> Layout:
+def plan(place: Project, hidden: tuple[str, ...]) -> Layout:
     root = place.real(place.root)
     home = place.real(place.home) if place.home else ""
     # A home directory is no project: what lies open there (.bashrc, .profile) would run outside the box.
-    writable = not (root == "/" or (home and (home == root or home.startswith(root.rstrip("/") + "/"))))
+    is_home = bool(home) and (home == root or home.startswith(root.rstrip("/") + "/"))
+    writable = not (place.read_only or root == "/" or is_home)
     git = _git_paths(root)
     names = [".ra", *_instructions(place, root), *CONFIG_NAMES, *git]
-    own = [os.path.join(root, name) for name in names]
-    own += collapse(frozenset(path for path in place.runs if path.startswith(root.rstrip("/") + "/")), root)
-    own = [path for path in dict.fromkeys(map(_in_real_folder, own)) if path.startswith(root.rstrip("/") + "/")]
+    own_paths = [os.path.join(root, name) for name in names]
+    runs = [path for path in place.runs if path not in place.programs]
+    own_paths += collapse(frozenset(path for path in runs if path.startswith(root.rstrip("/") + "/")), root)
+    own_paths = [
+        path for path in dict.fromkeys(map(_in_real_folder, own_paths)) if path.startswith(root.rstrip("/") + "/")
+    ]
     secrets = [*SYSTEM_SECRETS, *hidden, *(os.path.join(home, name) for name in CREDENTIALS if home)]
-    seen = [place.real(path) for path in secrets if os.access(path, os.R_OK)]
-    inside_out = [path for path in dict.fromkeys(seen) if not root.startswith(path.rstrip("/") + "/") and path != root]
+    readable_secrets = [place.real(path) for path in secrets if os.access(path, os.R_OK)]
+    inside_out = [
+        path for path in dict.fromkeys(readable_secrets) if not root.startswith(path.rstrip("/") + "/") and path != root
+    ]
     watched = [os.path.join(root, name) for name in _git_obeys(git)]
     # Where even the folder is missing (.github), nothing can be mounted without getting in a command's way.
-    watched += [path for path in own if not os.path.isdir(os.path.dirname(path))]
-    mounted = tuple(path for path in own if path not in watched)
+    watched += [path for path in own_paths if not os.path.isdir(os.path.dirname(path))]
+    mounted = tuple(path for path in own_paths if path not in watched)
     repository = worktree(root) if writable else None
     watched += repository.absent if repository else ()
-    return Layout(root, writable, mounted, tuple(watched), tuple(_topmost(inside_out)), repository)
+    return Layout(root, writable, mounted, tuple(watched), tuple(topmost(inside_out)), repository)
 
 
 def _in_real_folder(path: str) -> str:
@@ -81,19 +86,19 @@ def worktree(root: str) -> Repository | None:
     what a `.git` file says alone is a word of whoever packed the folder, and could name any other repository.
     """
     try:
-        own = os.path.realpath(os.path.join(root, _line(os.path.join(root, ".git")).removeprefix("gitdir: ")))
-        common = os.path.realpath(os.path.join(own, _line(os.path.join(own, "commondir"))))
-        named = os.path.realpath(_line(os.path.join(own, "gitdir")))
+        git_dir = os.path.realpath(os.path.join(root, _line(os.path.join(root, ".git")).removeprefix("gitdir: ")))
+        common = os.path.realpath(os.path.join(git_dir, _line(os.path.join(git_dir, "commondir"))))
+        named = os.path.realpath(_line(os.path.join(git_dir, "gitdir")))
     except (OSError, ValueError):
         return None
-    if named != os.path.join(root, ".git") or os.path.dirname(own) != os.path.join(common, "worktrees"):
+    if named != os.path.join(root, ".git") or os.path.dirname(git_dir) != os.path.join(common, "worktrees"):
         return None
     parts = tuple(os.path.join(common, name) for name in ("objects", "refs", "logs"))
-    fixed = tuple(os.path.join(own, name) for name in ("commondir", "gitdir"))
-    absent = os.path.join(own, "config.worktree")
+    fixed = tuple(os.path.join(git_dir, name) for name in ("commondir", "gitdir"))
+    absent = os.path.join(git_dir, "config.worktree")
     if os.path.lexists(absent):
-        return Repository(common, (own, *parts), (*fixed, absent), ())
-    return Repository(common, (own, *parts), fixed, (absent,))
+        return Repository(common, (git_dir, *parts), (*fixed, absent), ())
+    return Repository(common, (git_dir, *parts), fixed, (absent,))
 
 
 def _line(path: str) -> str:
@@ -101,9 +106,9 @@ def _line(path: str) -> str:
         return file.read(4096).strip()
 
 
-def _instructions(place: Place, root: str) -> list[str]:
+def _instructions(place: Project, root: str) -> list[str]:
     """The names that hold instructions here. A pattern is a project's own word, so it must not lead elsewhere."""
-    found = []
+    paths = []
     for pattern in place.instructions:
         name = os.path.normpath(pattern)
         if os.path.isabs(name) or name.split("/")[0] in ("..", "."):
@@ -111,10 +116,10 @@ def _instructions(place: Place, root: str) -> list[str]:
         if "*" in name:
             import glob  # hardly anybody has one
 
-            found += glob.glob(name, root_dir=root, include_hidden=True)[:MAX_MOUNTS]
+            paths += glob.glob(name, root_dir=root, include_hidden=True)[:MAX_MOUNTS]
         else:
-            found.append(name)
-    return found
+            paths.append(name)
+    return paths
 
 
 def _git_paths(root: str) -> list[str]:
@@ -150,17 +155,6 @@ def _git_obeys(protected: list[str]) -> list[str]:
     return [name for name in names if name not in protected]
 
 
-def listening_sockets() -> list[str]:
-    """Unix sockets with a path, by which a program without a network could still reach one that has it."""
-    try:
-        with open("/proc/net/unix", "rb") as file:
-            rows = file.read().splitlines()[1:]
-    except OSError:
-        return []
-    paths = {os.fsdecode(columns[7]) for row in rows if len(columns := row.split(b" ", 7)) == 8}
-    return sorted(path for path in paths if path.startswith("/") and _is_socket(path))
-
-
 def collapse(paths: frozenset[str], root: str, most: int = MAX_MOUNTS) -> list[str]:
     """At most so many paths that cover all of these: where files are many, their folder stands for them."""
     covered = set(paths)
@@ -170,20 +164,13 @@ def collapse(paths: frozenset[str], root: str, most: int = MAX_MOUNTS) -> list[s
         if root in folders:
             return [root]
         covered = folders
-    return _topmost(covered)
+    return topmost(covered)
 
 
-def _topmost(paths: "set[str] | list[str]") -> list[str]:
+def topmost(paths: "set[str] | list[str]") -> list[str]:
     """Without those that lie below another one."""
     top: list[str] = []
     for path in sorted(paths):
         if not top or not path.startswith(top[-1].rstrip("/") + "/"):
             top.append(path)
     return top
-
-
-def _is_socket(path: str) -> bool:
-    try:
-        return stat.S_ISSOCK(os.lstat(path).st_mode)
-    except OSError:
-        return False

@@ -1,4 +1,4 @@
-"""What in the project must a command not write or see? Hard links, protected names, secrets; found anew cheaply."""
+"""Find what a command must not write or see in the project: hard links, protected names, secrets."""
 
 import fnmatch
 import os
@@ -6,25 +6,72 @@ import re
 import time
 from typing import NamedTuple
 
-from ra.tools.paths import CONFIG_NAMES, SECRET_DIRS, TOKEN_NAMES, fold, holds_token, protected
+from ra.system.secret_names import SECRET_DIRS, TOKEN_NAMES, fold, holds_token
+from ra.tools.policy.paths import CONFIG_NAMES, EDITOR_NAMES, protected
+from ra.tools.sandbox.host import is_socket
+from ra.tools.sandbox.layout import Layout
+from ra.tools.sandbox.watch import Changes, Watch
 
 CHEAP_S = 0.005
 STALE_S = 30.0
 
 
 class Findings(NamedTuple):
-    """Absolute paths. `linked` files have another hard link; `guarded` are protected names below the top folder."""
+    """Absolute paths. `linked` files have another hard link; `guarded` are protected names;
+    `repositories` are folders that git would take for one: `.git`, or a bare one; `sockets` lead to other programs.
+    """
 
     linked: frozenset[str] = frozenset()
     guarded: frozenset[str] = frozenset()
     secret: frozenset[str] = frozenset()
+    repositories: frozenset[str] = frozenset()
+    sockets: frozenset[str] = frozenset()
 
-    def __or__(self, other: "Findings") -> "Findings":
-        return Findings(self.linked | other.linked, self.guarded | other.guarded, self.secret | other.secret)
+
+_NOTHING = Findings()
+_PACKAGES = frozenset({"node_modules", "site-packages"})
+_ENVIRONMENT = "pyvenv.cfg"
+
+
+class ProtectedState:
+    """What was protected before a command, so that what it added can be told from what the user did meanwhile.
+
+    A path that was there was read-only in the box: if its folder is still the same, whoever changed it was outside.
+    """
+
+    def __init__(self, layout: Layout, found: Findings) -> None:
+        self._watched = (*layout.own, *layout.watched)
+        names = (*self._watched, *found.guarded, *found.repositories)
+        self._was = {path: (_identity(path), _identity(os.path.dirname(path))) for path in names}
+        self._known = {identity for identity, _ in self._was.values() if identity}
+
+    def new_names(self, now: Findings) -> list[str]:
+        """Protected names that the command added."""
+        watched = [path for path in self._watched if os.path.basename(path) != ".git" or not os.path.isdir(path)]
+        return sorted(path for path in {*watched, *now.guarded} if self._is_new(path))
+
+    def new_repositories(self, now: Findings) -> list[str]:
+        return sorted(path for path in now.repositories if self._is_new(path))
+
+    def _is_new(self, path: str) -> bool:
+        identity = _identity(path)
+        if identity is None or identity in self._known:
+            return False  # not there, or only moved
+        was, folder = self._was.get(path, (None, None))
+        return was is None or folder != _identity(os.path.dirname(path))
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
 
 
 class _Folder(NamedTuple):
     changed_ns: int
+    installed: bool  # of packages that somebody else wrote
     folders: tuple[str, ...]
     found: Findings
 
@@ -34,6 +81,10 @@ class Scan:
 
     A link made elsewhere to a file here does not change its folder, so all is looked at anew when that is cheap, and
     every half minute.
+
+    Installed packages (node_modules, virtual environments) are full of hard links to a store: those that were there at
+    the first look are nothing special. Known by their inodes: by its name, a command could make a folder one of these,
+    and move there what it must not write.
     """
 
     def __init__(self, root: str, instructions: tuple[str, ...]) -> None:
@@ -42,55 +93,110 @@ class Scan:
         self._folders: dict[str, _Folder] = {}
         self._whole_at = -STALE_S
         self._whole_took = 0.0
-        names = (".ra", *CONFIG_NAMES, *(os.path.basename(name) for name in instructions), *TOKEN_NAMES, *SECRET_DIRS)
+        self._installed: set[tuple[int, int]] = set()
+        self._first = True
+        self._watch = Watch()
+        names = (
+            ".ra",
+            *CONFIG_NAMES,
+            *EDITOR_NAMES,
+            *(os.path.basename(name) for name in instructions),
+            *TOKEN_NAMES,
+            *SECRET_DIRS,
+        )
         self._specials = re.compile("|".join(fnmatch.translate(name.lower()) for name in names))
 
     def look(self) -> Findings:
         began = time.monotonic()
-        whole = self._whole_took < CHEAP_S or began - self._whole_at > STALE_S
-        fresh: dict[str, _Folder] = {}
-        stack = [self._root]
-        total = Findings()
+        walk_all = self._whole_took < CHEAP_S or began - self._whole_at > STALE_S
+        changes = self._watch.changes()
+        if walk_all or changes is None:
+            self._walk_all(anew=walk_all)
+        else:
+            self._walk_changed(changes)
+        if walk_all:
+            self._whole_at, self._whole_took = began, time.monotonic() - began
+        self._first = False
+        parts = [folder.found for folder in self._folders.values() if folder.found is not _NOTHING]
+        return Findings(*(frozenset().union(*kind) for kind in zip(*parts, strict=True))) if parts else _NOTHING
+
+    def _walk_all(self, *, anew: bool) -> None:
+        """Every folder: its content where it changed, or anew."""
+        if not self._watch.works:
+            self._watch = Watch()
+        folders_before, self._folders = self._folders, {}
+        self._walk([(self._root, False)], {} if anew else folders_before)
+
+    def _walk_changed(self, changes: Changes) -> None:
+        if changes.replaced:
+            self._folders = {
+                path: folder for path, folder in self._folders.items() if not _lies_in(path, changes.replaced)
+            }
+        for path in changes.folders:
+            if path in self._folders or path == self._root:
+                self._folders.pop(path, None)
+        missing = {*changes.folders, *changes.replaced, *([] if self._root in self._folders else [self._root])}
+        for path in sorted(missing):
+            above = self._folders.get(os.path.dirname(path))
+            if path not in self._folders and (path == self._root or (above and path in above.folders)):
+                self._walk([(path, bool(above and above.installed))], self._folders)
+
+    def _walk(self, stack: list[tuple[str, bool]], known: dict[str, _Folder]) -> None:
         while stack:
-            path = stack.pop()
-            folder = self._folder(path, None if whole else self._folders.get(path))
+            path, installed = stack.pop()
+            folder = self._folder(path, known.get(path), installed=installed)
             if folder is None:
                 continue
-            fresh[path] = folder
-            stack += folder.folders
-            if any(folder.found):
-                total |= folder.found
-        self._folders = fresh
-        if whole:
-            self._whole_at, self._whole_took = began, time.monotonic() - began
-        return total
+            new_folders = [
+                inner for inner in folder.folders if known is not self._folders or inner not in self._folders
+            ]
+            self._folders[path] = folder
+            stack += [(inner, folder.installed) for inner in new_folders]
 
-    def _folder(self, path: str, known: _Folder | None) -> _Folder | None:
+    def _folder(self, path: str, known: _Folder | None, *, installed: bool) -> _Folder | None:
         try:
             changed_ns = os.lstat(path).st_mtime_ns
             if known and known.changed_ns == changed_ns:
                 return known
+            self._watch.add(path)
             with os.scandir(path) as entries:
-                return self._read(path, changed_ns, list(entries))
+                return self._read(path, changed_ns, list(entries), installed=installed)
         except OSError:
             return None  # gone, or not ours to read: then a command of ours cannot write there either
 
-    def _read(self, path: str, changed_ns: int, entries: list["os.DirEntry[str]"]) -> _Folder:
-        folders, linked, guarded, secret = [], [], [], []
+    def _read(self, path: str, changed_ns: int, entries: list["os.DirEntry[str]"], *, installed: bool) -> _Folder:
+        folders, linked, guarded, secret, sockets = [], [], [], [], []
+        names = {entry.name for entry in entries}
+        installed = installed or os.path.basename(path) in _PACKAGES or (_ENVIRONMENT in names and path != self._root)
         for entry in entries:
             is_folder = entry.is_dir(follow_symlinks=False)
             if is_folder:
                 folders.append(entry.path)
-            elif entry.is_file(follow_symlinks=False) and _links(entry) > 1:
+            elif not entry.is_file(follow_symlinks=False):
+                if is_socket(entry.path):
+                    sockets.append(entry.path)
+            elif (status := _linked(entry)) and not self._is_installed(status, installed=installed):
                 linked.append(entry.path)
             if not self._special(entry.name):
                 continue
             name = fold(entry.name)
-            if name in SECRET_DIRS if is_folder else holds_token(name):
+            if (name in SECRET_DIRS if is_folder else holds_token(name)) and not (
+                installed and self._is_installed(entry.stat(follow_symlinks=False), installed=True)
+            ):
                 secret.append(entry.path)
-            elif path != self._root and self._is_guarded(entry.path):
+            if self._is_guarded(entry.path):
                 guarded.append(entry.path)
-        return _Folder(changed_ns, tuple(folders), Findings(frozenset(linked), frozenset(guarded), frozenset(secret)))
+        is_repository = names >= {"HEAD", "objects", "refs"} and path != self._root
+        kinds = (linked, guarded, secret, [path] if is_repository else [], sockets)
+        findings = Findings(*map(frozenset, kinds)) if any(kinds) else _NOTHING
+        return _Folder(changed_ns, installed, tuple(folders), findings)
+
+    def _is_installed(self, status: os.stat_result, *, installed: bool) -> bool:
+        """Whether a file was among installed packages at the first look."""
+        identity = (status.st_dev, status.st_ino)
+        if self._first and installed:
+            self._installed.add(identity)
+        return identity in self._installed
 
     def _special(self, name: str) -> bool:
         """Whether the name may be one to judge: quick, for it is asked of every file."""
@@ -99,15 +205,28 @@ class Scan:
     def _is_guarded(self, path: str) -> bool:
         """A protected name, but nothing below one, and no repository: `git init` in a subfolder is harmless here."""
         relative = os.path.relpath(path, self._root)
+        if not _PACKAGES.isdisjoint(relative.split("/")):
+            return False
         above = protected(os.path.dirname(relative), self._instructions)
         return not above and fold(os.path.basename(path)) != ".git" and bool(protected(relative, self._instructions))
 
 
-def _links(entry: "os.DirEntry[str]") -> int:
+def _lies_in(path: str, folders: set[str]) -> bool:
+    """Whether a path is one of these, or below one."""
+    while len(path) > 1:
+        if path in folders:
+            return True
+        path = os.path.dirname(path)
+    return False
+
+
+def _linked(entry: "os.DirEntry[str]") -> os.stat_result | None:
+    """The status of a file that has another hard link."""
     try:
-        return entry.stat(follow_symlinks=False).st_nlink
+        status = entry.stat(follow_symlinks=False)
     except OSError:
-        return 0  # gone meanwhile
+        return None  # gone meanwhile
+    return status if status.st_nlink > 1 else None
 
 
 class Outer:

@@ -1,4 +1,4 @@
-"""How does macOS keep a command in? A profile for `sandbox-exec`, written from the same plan as on Linux."""
+"""The sandbox of macOS: a profile for `sandbox-exec`, written from the same plan as on Linux."""
 
 import os
 import re
@@ -6,10 +6,12 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ra.tools.paths import Place, shown
-from ra.tools.process import Launch
+from ra.system.launch import under_reaper
+from ra.system.process import Launch
+from ra.tools.policy.paths import Project, shown
+from ra.tools.sandbox.find import Host
 from ra.tools.sandbox.guard import set_aside
-from ra.tools.sandbox.launch import private_folder, under_warden
+from ra.tools.sandbox.launch import private_folder
 from ra.tools.sandbox.layout import Layout, plan
 from ra.tools.sandbox.scan import Scan
 
@@ -30,6 +32,16 @@ _START = """\
 """
 
 
+_NETWORK = """\
+(allow network-outbound (remote ip))
+(allow network-inbound (local ip))
+(allow network-bind (local ip))
+(allow system-socket)
+(allow mach-lookup (global-name "com.apple.mDNSResponder") (global-name "com.apple.SystemConfiguration.configd"))
+(allow network-outbound (literal "/private/var/run/mDNSResponder"))
+"""
+
+
 class Seatbelt:
     name = "sandbox-exec"
     limits: tuple[str, ...] = (
@@ -37,9 +49,9 @@ class Seatbelt:
         "processes of other programs can be seen",
     )
 
-    def __init__(self, place: Place, hidden: tuple[str, ...]) -> None:
+    def __init__(self, place: Project, host: Host) -> None:
         self._place = place
-        self._hidden = hidden
+        self._host = host
         self._scan = Scan(place.real(place.root), place.instructions)
         self.private_tmp, self._forget_tmp = private_folder(self)
 
@@ -48,15 +60,20 @@ class Seatbelt:
         linked = sorted(self._scan.look().linked)
         return f"{shown(linked[0])} has another hard link, which this sandbox cannot protect" if linked else ""
 
-    def launch(self, argv: Sequence[str], cwd: str) -> Launch:
-        found = self._scan.look()
+    def launch(self, argv: Sequence[str], cwd: str, *, network: bool = False, git: bool = False) -> Launch:
+        findings = self._scan.look()
         text = profile(
-            plan(self._place, self._hidden), self.private_tmp, self._place.instructions, tuple(sorted(found.secret))
+            plan(self._place, self._host.hidden),
+            self.private_tmp,
+            self._place.instructions,
+            tuple(sorted(findings.secret)),
         )
-        launch = under_warden([_PROGRAM, "-p", text, *argv])
+        if network:
+            text += _NETWORK
+        launch = under_reaper([_PROGRAM, "-p", text, *argv])
 
         def finish() -> list[str]:
-            return [set_aside(path) for path in sorted(self._scan.look().guarded - found.guarded)]
+            return [set_aside(path) for path in sorted(self._scan.look().guarded - findings.guarded)]
 
         env = {"TMPDIR": self.private_tmp, "XDG_CACHE_HOME": f"{self.private_tmp}/.cache"}
         return msgspec.structs.replace(launch, finish=finish, env=env)
@@ -65,8 +82,8 @@ class Seatbelt:
         self._forget_tmp()
 
 
-def find(place: Place, hidden: tuple[str, ...]) -> Seatbelt | None:
-    return Seatbelt(place, hidden) if os.path.exists(_PROGRAM) else None
+def find(place: Project, host: Host) -> Seatbelt | None:
+    return Seatbelt(place, host) if os.path.exists(_PROGRAM) else None
 
 
 def profile(layout: Layout, tmp: str, instructions: tuple[str, ...], secrets: tuple[str, ...] = ()) -> str:

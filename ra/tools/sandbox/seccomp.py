@@ -1,4 +1,4 @@
-"""Which system calls may a boxed program not make? A filter in the kernel's own small machine code."""
+"""Filter the system calls of a sandboxed program, in the kernel's own small machine code."""
 
 import errno
 import platform

@@ -47,7 +47,8 @@ def test_the_status_line_tells_model_window_cache_money_and_warmth(start: Start,
     terminal.wait("warm 4:5")
     line = next(line for line in terminal.text.splitlines() if "warm" in line)
     assert re.fullmatch(
-        r"claude-sonnet-4-6 · timeline · [█▓░]{10} \d+% of 1M · \d+% hit · \$[\d.]+ turn · \$[\d.]+ all · warm 4:5\d",
+        r"claude-sonnet-5-5 · timeline · edits ask · [█▓░]{10} \d+% of 1M · \d+% hit · "
+        r"\$[\d.]+ turn · \$[\d.]+ all · warm 4:5\d",
         line,
     )
 
@@ -260,10 +261,10 @@ def test_an_edit_shows_its_diff_and_undo_takes_it_back(start: Start, model: Mode
     file.write_text("one\ntwo\n")
     edit = Call("Edit", {"path": "a.txt", "old_string": "two", "new_string": "three"})
     model.answer = lambda body: Step(calls=(edit,)) if len(body["messages"]) == 1 else Step(text="Done.")
-    terminal = start()
+    terminal = start("--edits", "auto")
     terminal.enter("change it")
     terminal.wait("Done.")
-    assert "  -two\n  +three" in terminal.text
+    assert re.search(r"2\s+-\s?two\n\s*2\s+\+\s?three", terminal.text), terminal.text
     assert file.read_text() == "one\nthree\n"
     terminal.enter("/undo")
     terminal.wait("restored")

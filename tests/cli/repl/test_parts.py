@@ -2,25 +2,27 @@
 
 import asyncio
 import re
+import time
 from decimal import Decimal
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from prompt_toolkit.keys import Keys
 from rich.cells import cell_len
 
 from ra.cli.markdown import MarkdownStream
-from ra.cli.paper import Paper
+from ra.cli.render import Paper
 from ra.cli.repl.pastes import Pastes
-from ra.cli.repl.question import ALONE_S, QUIET_S, SEEN_S, Question
-from ra.cli.repl.recap import Recap, recap
+from ra.cli.repl.question import ALONE_S, QUIET_S, SEEN_S, QuestionPanel
+from ra.cli.repl.resume_banner import Exchange, Recap, recap
 from ra.cli.repl.screen import PASTE_END, _Parser
 from ra.cli.repl.status import Status
 from ra.cli.repl.wrap import last_rows
-from ra.cli.safe import visible
 from ra.core.facts import Said, TimelineEvent
 from ra.core.messages import Message, Text, ToolCall, say
 from ra.core.model import Usage
+from ra.core.text import visible
 from ra.costs.promptcache import CacheRules
 
 ESCAPE = re.compile(r"\x1b\[[\d;]*m")
@@ -108,7 +110,7 @@ def pressed(*keys: tuple[str, float], writing: bool = False, before: float = -10
 
     async def ask() -> tuple[str, str]:
         now = [0.0]
-        question = Question("?", {"y": "yes", "n": "no"}, clock=lambda: now[0])
+        question = QuestionPanel("?", {"y": "yes", "n": "no"}, clock=lambda: now[0])
         typed, last = "", before
         for key, at in keys:
             now[0] = at
@@ -164,6 +166,18 @@ def test_a_recap_knows_what_was_left_open() -> None:
 
     calling = Message("assistant", (Text("I look."), ToolCall("1", "LS", {})), model="m")
     assert recap([]) == Recap()
-    assert recap(events(say("user", "a"))) == Recap(1, "a", unfinished=True)
-    assert recap(events(say("user", "a"), calling)) == Recap(1, "a", "I look.", 1, unfinished=True)
-    assert recap(events(say("user", "a"), say("assistant", "b"))) == Recap(1, "a", "b")
+    assert recap(events(say("user", "a"))) == Recap(1, (Exchange(1, "a"),), unfinished=True)
+    assert recap(events(say("user", "a"), calling)) == Recap(
+        1, (Exchange(1, "a", "I look.", ("LS",)),), unfinished=True
+    )
+    assert recap(events(say("user", "a"), say("assistant", "b"))) == Recap(1, (Exchange(1, "a", "b"),))
+
+
+@pytest.mark.parametrize("line", ["*a " * 46_000, "[" * 140_000, "[a](b)" * 23_000, "# " + " " * 140_000 + "x"])
+def test_a_line_that_is_hard_to_read_as_markdown_is_shown_as_it_is(line: str) -> None:
+    stream = MarkdownStream(Paper(colour=True, width=80))
+    began = time.process_time()
+    stream.feed(line + "\n")
+    shown = stream.take() + stream.finish()
+    assert time.process_time() - began < 1
+    assert re.sub(r"\s", "", ESCAPE.sub("", shown)) == re.sub(r"\s", "", line)

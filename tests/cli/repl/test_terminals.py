@@ -86,9 +86,9 @@ def test_a_plain_terminal_asks_for_permission(start: Start, model: Model, shell:
     model.answer = lambda body: Step(calls=(write,)) if len(body["messages"]) == 1 else Step(text="Finished.")
     terminal = start("--plain")
     terminal.enter("write it")
-    terminal.wait("Run it? (y once, s this session, p this project, n no, e edit):")
+    terminal.wait("Run it? (n no, y once, s this session, p this project, e edit):")
     terminal.enter("perhaps")
-    terminal.wait("Please answer y, s, p, n, e.")
+    terminal.wait("Please answer n, y, s, p, e.")
     terminal.enter("y")
     terminal.wait("Finished.")
     assert (shell.project / "CLAUDE.md").read_text() == "be good\n"

@@ -34,6 +34,7 @@ class EchoDialect:
 class EchoReader:
     def __init__(self) -> None:
         self.text = ""
+        self.usage = Usage()
         self.ended = False
 
     def feed(self, event: dict[str, Any]) -> Iterator[Delta]:

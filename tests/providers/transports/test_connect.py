@@ -144,7 +144,7 @@ def test_a_server_elsewhere_needs_the_name_of_a_model() -> None:
     with pytest.raises(UserError, match="--model"):
         model_for("openai-chat", None, NONE, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"})
     assert model_for("openai-chat", "llama", NONE, {"OPENAI_BASE_URL": "http://127.0.0.1:1/v1"}) == "llama"
-    assert model_for("anthropic", None, NONE, {}) == "claude-sonnet-4-6"
+    assert model_for("anthropic", None, NONE, {}) == "claude-sonnet-5-5"
 
 
 def test_a_script_is_played_from_its_file(tmp_path: Path) -> None:

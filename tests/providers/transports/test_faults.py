@@ -14,6 +14,7 @@ from ra.core.events import Broken, Retrying, TextDelta
 from ra.core.messages import say
 from ra.core.model import Reply, Request, ToolSpec
 from ra.providers.connect import connect
+from ra.providers.errors import UnexplainedRefusal
 from ra.providers.retry import Retries
 from ra.providers.script import Call, Fault, Step
 from ra.providers.settings import ProviderSettings
@@ -86,7 +87,7 @@ def test_the_sixth_try_is_not_made(dialect: Any) -> None:
 @pytest.mark.parametrize(
     ("fault", "error"),
     [
-        (Fault("status", status=400, message="bad"), ProviderError),
+        (Fault("status", status=400, message="bad"), UnexplainedRefusal),
         (Fault("status", status=401, message="bad key"), AuthFailed),
         (Fault("status", status=402, message="pay"), QuotaExceeded),
         (Fault("status", status=429, message="You exceeded your current quota, check your billing"), QuotaExceeded),

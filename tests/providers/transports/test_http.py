@@ -16,6 +16,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from ra.core.errors import AuthFailed, BadStream, ProviderError, Unavailable, UserError
+from ra.core.model import ModelInfo
+from ra.providers.client import WireProvider
+from ra.providers.retry import Retries
 from ra.providers.transports.http import HttpTransport, join
 from tests.providers.transports.raw import END, HELLO, REQUEST, EchoDialect, RawServer, answer
 
@@ -240,6 +243,27 @@ def test_slow_but_steady_is_no_stall() -> None:
     assert one(*(piece for part in GOOD for piece in (0.03, part)), timeout_s=0.1) == HEARD
 
 
+@pytest.mark.parametrize(
+    ("drip", "reason"),
+    [((0.02, answer(HELLO)[1]), "no end within 0.9 s"), ((0.02, answer(b":")[1]), "no event for 0.3 s")],
+)
+def test_an_answer_that_drips_has_an_end(drip: tuple[Any, ...], reason: str) -> None:
+    async def main() -> None:
+        async with RawServer([[*GOOD[:1], *drip * 500]]).running() as server:
+            transport = HttpTransport(server.url, timeout_s=0.3)
+            provider = WireProvider(EchoDialect(), transport, ModelInfo, Retries(tries=1), timeout_s=0.3)
+            try:
+                async for _ in provider.stream(REQUEST):
+                    pass
+            finally:
+                await provider.close()
+
+    began = time.monotonic()
+    with pytest.raises(BadStream, match=reason):
+        asyncio.run(main())
+    assert time.monotonic() - began < 8
+
+
 @pytest.mark.parametrize("at", range(0, len(b"".join(GOOD)), 7))
 def test_a_cut_anywhere_is_told_as_one(at: int) -> None:
     whole = b"".join(GOOD)
@@ -325,7 +349,7 @@ def test_a_wrong_path_is_shown() -> None:
 
 
 def test_nobody_listening_is_unavailable() -> None:
-    with pytest.raises(Unavailable, match="No connection to"):
+    with pytest.raises(Unavailable, match="Nothing listens at"):
         asyncio.run(call(HttpTransport("http://127.0.0.1:9")))
 
 

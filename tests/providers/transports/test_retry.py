@@ -13,6 +13,11 @@ from ra.core.model import Reply, Usage
 from ra.providers.retry import Retries, stream
 
 
+def retrying(reason: str, wait_s: float) -> Retrying:
+    """A wait before one of at most four further tries."""
+    return Retrying(reason, wait_s, retries=4)
+
+
 class Time:
     """A clock that only sleeping and working move."""
 
@@ -77,13 +82,13 @@ def test_a_good_answer_passes_through() -> None:
 def test_what_may_pass_is_tried_five_times_with_growing_waits() -> None:
     time = Time()
     seen = run(*([DOWN] for _ in range(5)), time=time)
-    assert seen == [Retrying("down", wait) for wait in (0.5, 1.5, 4.5, 13.5)] + [DOWN]
+    assert seen == [retrying("down", wait) for wait in (0.5, 1.5, 4.5, 13.5)] + [DOWN]
     assert time.slept == [0.5, 1.5, 4.5, 13.5]
 
 
 @pytest.mark.parametrize(("chance", "wait"), [(0.0, 0.375), (1.0, 0.625)])
 def test_waits_are_spread_by_chance(chance: float, wait: float) -> None:
-    assert run([DOWN], [reply("x")], chance=chance) == [Retrying("down", wait), reply("x")]
+    assert run([DOWN], [reply("x")], chance=chance) == [retrying("down", wait), reply("x")]
 
 
 @pytest.mark.parametrize(
@@ -103,7 +108,7 @@ def test_a_wait_that_the_server_asks_for_is_kept_and_never_undercut(asked: float
 
 
 def test_a_wait_of_nothing_is_our_own_wait() -> None:
-    assert run([Unavailable("x", retry_after_s=0.0)], [reply("")])[0] == Retrying("x", 0.5)
+    assert run([Unavailable("x", retry_after_s=0.0)], [reply("")])[0] == retrying("x", 0.5)
 
 
 def test_a_wait_longer_than_the_time_left_fails_at_once_and_says_how_long() -> None:
@@ -119,9 +124,9 @@ def test_no_try_starts_later_than_two_minutes_after_the_first_failure() -> None:
     slow = Unavailable("no connection")
     seen = run([50.0, slow], [50.0, slow], [50.0, slow], [50.0, slow], [50.0, slow], time=time)
     assert seen == [
-        Retrying("no connection", 0.5),
-        Retrying("no connection", 1.5),
-        Retrying("no connection", 4.5),
+        retrying("no connection", 0.5),
+        retrying("no connection", 1.5),
+        retrying("no connection", 4.5),
         slow,
     ]
 
@@ -132,13 +137,20 @@ def test_time_in_which_an_answer_streamed_is_not_counted_as_waiting() -> None:
     assert seen[-1] == reply("a")
 
 
+def test_a_stall_that_took_the_time_of_all_tries_is_not_waited_for_again() -> None:
+    stalled = BadStream("sent nothing for 600 s")
+    stalled.__cause__ = TimeoutError()
+    assert run([TextDelta("a"), 600.0, stalled]) == [TextDelta("a"), stalled]
+    assert run([TextDelta("a"), 20.0, stalled], [TextDelta("a"), reply("a")])[-1] == reply("a")
+
+
 def test_a_stream_cut_before_any_event_is_sent_anew() -> None:
-    assert run([BadStream("cut")], [TextDelta("a"), reply("a")]) == [Retrying("cut", 0.5), TextDelta("a"), reply("a")]
+    assert run([BadStream("cut")], [TextDelta("a"), reply("a")]) == [retrying("cut", 0.5), TextDelta("a"), reply("a")]
 
 
 def test_an_answer_that_ended_before_it_began_leaves_no_trace() -> None:
     empty = BadStream("empty", partial=Message("assistant", ()))
-    assert run([empty], [reply("")]) == [Retrying("empty", 0.5), reply("")]
+    assert run([empty], [reply("")]) == [retrying("empty", 0.5), reply("")]
 
 
 def test_what_was_billed_is_handed_over_even_when_nothing_was_said() -> None:
@@ -154,7 +166,7 @@ def test_a_partial_answer_is_handed_over_and_its_text_is_not_said_again() -> Non
         TextDelta("Hel"),
         TextDelta("lo"),
         Broken(Message("assistant", (Text("Hello"),)), Usage(output=5), "cut"),
-        Retrying("cut", 0.5),
+        retrying("cut", 0.5),
         TextDelta(" you"),
         reply("Hello you"),
     ]
@@ -162,7 +174,7 @@ def test_a_partial_answer_is_handed_over_and_its_text_is_not_said_again() -> Non
 
 def test_an_answer_that_differs_is_said_anew_from_the_start() -> None:
     seen = run([TextDelta("Hello"), cut("Hello")], [TextDelta("Hel"), TextDelta("p!"), reply("Help!")])
-    assert seen[2:] == [Retrying("cut", 0.5), Retrying("cut", 0.0, restart=True), TextDelta("Help!"), reply("Help!")]
+    assert seen[2:] == [retrying("cut", 0.5), Retrying("cut", 0.0, restart=True), TextDelta("Help!"), reply("Help!")]
 
 
 def test_an_answer_that_is_shorter_is_said_anew() -> None:

@@ -18,7 +18,7 @@ from ra.core.messages import Image, Text, ToolCall
 from ra.core.model import ToolSpec
 from ra.tools.mcp.listing import SILENCE_KEPT_S
 from ra.tools.mcp.servers import Servers
-from ra.tools.rules import parse_rule
+from ra.tools.policy.rules import parse_rule
 from ra.tools.settings import McpServerSettings
 from ra.tools.toolbox import Done, Toolbox
 from tests.tools.kit import words
@@ -46,7 +46,7 @@ class World:
         self.now = 1_000_000.0
         self.made: list[Servers] = []
 
-    def servers(self, *servers: McpServerSettings, env: dict[str, str] | None = None) -> Servers:
+    def servers(self, *servers: McpServerSettings, env: dict[str, str] | None = None, start_s: float = 60) -> Servers:
         made = Servers(
             servers,
             root=str(self.folder),
@@ -55,6 +55,7 @@ class World:
             weigh=weigh,
             warn=self.warnings.append,
             clock=lambda: self.now,
+            start_s=start_s,
         )
         self.made.append(made)
         return made
@@ -224,7 +225,7 @@ def test_calls_ask_on_a_terminal_and_are_refused_elsewhere_also_when_they_only_r
 
 
 def test_servers_see_a_clean_environment_and_what_they_were_given(world: World) -> None:
-    from ra.tools.environment import clean
+    from ra.system.environment import clean
 
     env = clean({"PATH": os.environ["PATH"], "ANTHROPIC_API_KEY": "secret-1", "AWS_SECRET_ACCESS_KEY": "secret-2"})
     box = world.box(stdio(env={"TOY_TOKEN": "meant"}), env=env)
@@ -357,3 +358,14 @@ def test_a_tool_can_be_turned_off(world: World) -> None:
     assert "mcp__toy__flood" not in [spec.name for spec in box.specs]
     assert isinstance(box.specs[-1], ToolSpec)
     asyncio.run(box.close())
+
+
+def test_a_start_does_not_wait_for_a_server_that_hangs(world: World) -> None:
+    hanging = McpServerSettings(name="slow", command="sleep", args=("60",), timeout=30)
+    servers = world.servers(hanging, start_s=0.5)
+    began = time.monotonic()
+    assert servers.join() == ()
+    assert time.monotonic() - began < 10
+    assert "slow is not there: it has not answered after 0.5 s" in world.warnings[-1]
+    asyncio.run(servers.close())
+    assert children() == []

@@ -1,0 +1,64 @@
+"""Prices what other agents' logs record, and tells what recorded sessions would have cost under another strategy."""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ra.bench import files, runs
+from ra.core.facts import Spent, TimelineEvent
+from ra.costs.ledger import priced
+from ra.costs.prices import Prices
+
+EVER = 36_500.0  # days
+
+
+class Logs(NamedTuple):
+    """Bills of other agents by session, the projects of these sessions, and what of the files was not used."""
+
+    bills: dict[str, list[TimelineEvent]]
+    projects: dict[str, str]
+    skipped: list[str]
+
+
+class WhatIf(NamedTuple):
+    """What sessions cost, and what they would have cost; only those that could be replayed."""
+
+    sessions: int
+    billed: float
+    replayed: float
+
+
+def read_logs(paths: Sequence[Path], prices: Prices, *, days: float = EVER) -> Logs:
+    """Every bill once: a resumed or forked file repeats those of the one before it."""
+    found = files.find(paths, days=days)
+    bills: dict[str, list[TimelineEvent]] = {}
+    projects: dict[str, str] = {}
+    seen: set[tuple[float, str, object]] = set()
+    for file in found.files:
+        for transcript in files.transcripts(file, found.skipped):
+            new = []
+            for event in transcript.events:
+                if isinstance(spent := event.fact, Spent):
+                    bill = (event.time, spent.model, (spent.usage, spent.purpose))
+                    if bill not in seen:
+                        seen.add(bill)
+                        new.append(event)
+            if new:
+                name = f"{transcript.name} ({file.parent.name})" if transcript.name in bills else transcript.name
+                bills.setdefault(name, []).extend(priced(new, lambda model, at: prices.row(model, at=at)))
+                projects[name] = transcript.project or file.parent.name
+    return Logs(bills, projects, found.skipped)
+
+
+def what_if(sessions: Iterable[tuple[str, str, Sequence[TimelineEvent]]], prices: Prices, strategy: str) -> WhatIf:
+    """Sessions (name, model, events) under one strategy, at the cache rules that each session's bills show."""
+    conditions = runs.Conditions(prices, runs.check([strategy]))
+    count, billed, replayed = 0, 0.0, 0.0
+    for name, model, events in sessions:
+        result = runs.compare(name, name, model, events, conditions)
+        if result is None or result.calibration is None or len(result.rows) < 2:
+            continue
+        count += 1
+        billed += result.calibration.billed
+        replayed += result.rows[1].cost
+    return WhatIf(count, billed, replayed)

@@ -1,0 +1,65 @@
+"""`ra acp`: be an agent that editors drive, by the Agent Client Protocol."""
+
+import os
+import stat
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+import typer
+
+from ra.app import App
+from ra.cli import configuration
+from ra.cli.commands import CommandContext
+from ra.cli.trust_prompt import settle
+from ra.core.errors import UsageError
+from ra.tools.settings import McpServerSettings
+
+app = typer.Typer(add_completion=False, help="Let an editor drive ra: the Agent Client Protocol on stdin and stdout.")
+
+
+@app.command()
+def serve(ctx: typer.Context) -> None:
+    """Be an agent of the Agent Client Protocol on stdin and stdout, for editors such as Zed.
+
+    The editor asks its user what would ask on a terminal. Flags of a run stand before the command: ra -m opus acp.
+    """
+    if not all(_is_pipe(number) for number in (0, 1)):
+        raise UsageError(
+            "ra acp speaks with an editor over pipes; name it in the editor's settings as an agent: ra acp"
+        )
+    from ra.server.acp import serve as run  # pydantic and the protocol: only editors pay for them
+
+    run(EditorProjects(ctx.obj))
+
+
+def _is_pipe(number: int) -> bool:
+    try:
+        mode = os.fstat(number).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(number)
+
+
+class EditorProjects:
+    """Opens what the command line would open in a folder that an editor names."""
+
+    def __init__(self, call: CommandContext) -> None:
+        self._call = call
+
+    def app(self, cwd: Path, servers: Sequence[McpServerSettings]) -> App:
+        call = self._call
+        again = partial(configuration.read_config, call.args, call.env, cwd=cwd)
+        resolved = settle(again(), call.args, call.streams, again, terminal=False)
+        if servers:
+            agent = resolved.config.agent
+            names = {server.name for server in servers}
+            other_servers = tuple(server for server in agent.mcp_servers if server.name not in names)
+            agent = msgspec.structs.replace(agent, mcp_servers=(*other_servers, *servers))
+            config = msgspec.structs.replace(resolved.config, agent=agent)
+            resolved = msgspec.structs.replace(resolved, config=config)
+        options = msgspec.structs.replace(configuration.options(call.args, None), terminal=True)
+        opener = App(resolved, options, env=call.env, warn=call.warn)
+        opener.check()
+        return opener

@@ -1,0 +1,199 @@
+"""`ra tour`: the real program in a scratch project, with a recorded model."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from ra.app import App, open_store
+from ra.cli import flags
+from ra.cli.commands import CommandContext
+from ra.cli.configuration import options, read_config
+from ra.cli.permission_prompt import choose_on_terminal
+from ra.cli.repl import Commands
+from ra.cli.repl.complete import Completions
+from ra.cli.repl.core import Repl
+from ra.cli.repl.guide import Guided, Played
+from ra.cli.repl.terminal import Terminal
+from ra.cli.repl.tour_script import (
+    ANSWERS,
+    ANSWERS_AFTER,
+    CLOSING,
+    FILES,
+    LOG,
+    MODEL,
+    OPENING,
+    STEPS,
+    STEPS_AFTER,
+    log,
+)
+from ra.core.facts import Checkpointed
+from ra.providers import local
+
+app = typer.Typer(add_completion=False, help="See what ra does in two minutes: no key, no network, nothing is paid.")
+
+WINDOW = 20_000  # tokens: small enough to be filled
+TRACE = Path("docs/traces/demo.jsonl")
+KILLED = -signal.SIGKILL
+
+
+@app.command()
+def tour(
+    ctx: typer.Context,
+    play: Annotated[bool, typer.Option("--play", help="press the keys by itself")] = False,
+    stage: Annotated[int, typer.Option("--stage", hidden=True)] = 0,
+) -> int:
+    """A conversation with a recorded model: reading, an edit, a compaction with its price, recall, kill -9, ra -c."""
+    call: CommandContext = ctx.obj
+    if stage:
+        return asyncio.run(_stage(call, stage, play=play))
+    if not play and not (sys.stdin.isatty() and call.streams.out_tty):
+        play = True  # nobody is there to press a key
+    with tempfile.TemporaryDirectory(prefix="ra-tour-") as folder:
+        project = _project(Path(folder))
+        call.streams.out(OPENING.format(folder=project, model=MODEL))
+        first = _run(project, 1, play=play)
+        if first == KILLED:
+            call.streams.out("\nkilled. Nothing was saved on the way out: there was no way out.\n$ ra -c\n")
+            _script(project, ANSWERS_AFTER)
+            _run(project, 2, play=play)
+        if first in (0, KILLED):
+            call.streams.out(_closing(call, project))
+    _embedded(call)
+    _your_own(call, play=play)
+    return 0
+
+
+def _project(folder: Path) -> Path:
+    project = folder / "shop"
+    project.mkdir()
+    (project / ".git").mkdir()
+    (project / ".git/HEAD").write_text("ref: refs/heads/main\n")
+    for name, text in FILES.items():
+        (project / name).write_text(text)
+    (project / LOG).write_text(log())
+    _script(project, ANSWERS)
+    return project
+
+
+def _script(project: Path, answers: list[dict[str, object]]) -> None:
+    (project / MODEL).write_bytes(msgspec.json.encode(answers))  # JSON is YAML
+
+
+def _run(project: Path, stage: int, *, play: bool) -> int:
+    """A process of its own, because it is killed. The terminal is put back as it was."""
+    words = ["tour", "--stage", str(stage), *(["--play"] if play else [])]
+    code = "from ra.cli.main import main; main()"
+    env = os.environ | {"RA_HOME": str(project.parent / "data")}
+    with _terminal_as_before():
+        return subprocess.run([sys.executable, "-c", code, *words], cwd=project, env=env, check=False).returncode
+
+
+@contextlib.contextmanager
+def _terminal_as_before() -> Iterator[None]:
+    """A process that is killed leaves the terminal raw. Ctrl-C is the child's."""
+    import termios  # not there on Windows, where nothing is killed by -9
+
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    modes = termios.tcgetattr(0) if sys.stdin.isatty() else None
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if modes is not None:
+            termios.tcsetattr(0, termios.TCSADRAIN, modes)
+            sys.stdout.write("\x1b[?2004l\x1b[?25h\x1b[0m\r\x1b[J")
+            sys.stdout.flush()
+
+
+async def _stage(call: CommandContext, stage: int, *, play: bool) -> int:
+    steps = STEPS if stage == 1 else STEPS_AFTER
+    words = [
+        "--provider",
+        "scripted",
+        "-m",
+        MODEL,
+        "--edits",
+        "ask",
+        "--set",
+        f"agent.compaction.contextWindow={WINDOW}",
+    ]
+    args = flags.parse([*words, *(["-c"] if stage == 2 else [])])
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    resolved = read_config(args, call.env)
+    opened = App(
+        resolved, msgspec.structs.replace(options(args, call.streams), terminal=True), env=call.env, warn=call.warn
+    )
+    completions = Completions(opened)
+    inner: Terminal
+    if play:
+        inner = Played(steps, plain=not call.streams.colour)
+    else:
+        from ra.cli.repl.live import Live  # prompt_toolkit, for people only
+
+        history = resolved.data_dir / "history"
+        inner = Live(term=call.env.get("TERM", ""), colour=call.streams.colour, history=history, completer=completions)
+    repl = Repl(opened, args, call.streams, Guided(inner, steps), Commands())
+    completions.repl = repl
+    return await repl.main()
+
+
+def _closing(call: CommandContext, project: Path) -> str:
+    """What the compaction really did, as the timeline has it."""
+    env = dict(call.env) | {"RA_HOME": str(project.parent / "data")}
+    resolved = read_config(flags.parse([]), env)
+    store = open_store(resolved)
+    latest = store.latest(str(project))
+    facts = [event.fact for event in store.open(latest, write=False).events()] if latest else []
+    cut = next((fact for fact in facts if isinstance(fact, Checkpointed)), None)
+    store.close()
+    return CLOSING.format(before=f"{cut.before:,}", after=f"{cut.after:,}") if cut is not None else ""
+
+
+def _embedded(call: CommandContext) -> None:
+    """One question that the embedded model can answer, if it is there: the tour fetches nothing."""
+    if not local.available(call.resolved.data_dir):
+        call.streams.out("The embedded model is not installed (ra local install: 98 MB, free, on this machine).\n")
+        return
+    question = "What is the capital of France?"
+    call.streams.out(f'\nThe embedded model, tiny and free, on this machine:\n$ ra --provider local "{question}"\n')
+    words = ["--provider", "local", "--no-session", "--no-tools", question]
+    subprocess.run([sys.executable, "-c", "from ra.cli.main import main; main()", *words], check=False)
+
+
+def _your_own(call: CommandContext, *, play: bool) -> None:
+    """What the last month would have cost under `auto`, from transcripts that are here; else the one that we ship."""
+    home = Path(call.env.get("HOME", "~")).expanduser()
+    folders = [folder for name in (".claude/projects", ".codex/sessions") if (folder := home / name).is_dir()]
+    question = (
+        "\nWhat would your last month with Claude Code or Codex have cost under `auto`? Nothing leaves this machine."
+    )
+    if folders and not play and choose_on_terminal(question, {"n": "no", "y": "show"}, call.streams) == "y":
+        _bench(_recent(folders))
+    elif not folders and TRACE.is_file():
+        call.streams.out("\nA recorded morning of work under each rule of compaction (ra bench context --trace …):\n")
+        _bench([TRACE])
+
+
+def _recent(folders: list[Path]) -> list[Path]:
+    """The largest transcripts of the last 30 days, few enough to be replayed in a minute."""
+    import time
+
+    month = time.time() - 30 * 86400
+    files = [file for folder in folders for file in folder.rglob("*.jsonl") if file.stat().st_mtime > month]
+    return sorted(files, key=lambda file: -file.stat().st_size)[:5]
+
+
+def _bench(files: list[Path]) -> None:
+    code = "from ra.cli.main import main; main()"
+    words = ["bench", "context", *(word for file in files for word in ("--trace", str(file)))]
+    subprocess.run([sys.executable, "-c", code, *words], check=False)

@@ -1,0 +1,182 @@
+"""Answer words that were meant as a command, a flag, a file or a model, instead of paying for them as a prompt."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from ra.cli import flags
+from ra.core.value import Value
+
+CLOSE = 0.72  # of difflib's ratio: modle is close to models, test is not close to trust
+PREFIX = 4  # letters of a command that are enough to be taken for it: sess, perm
+
+# Words that other programs have as commands, and what does the same here.
+ELSEWHERE = {
+    "ask": 'ra "your question"',
+    "auth": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
+    "chat": "ra, without a prompt",
+    "clear": "ra, without a prompt, begins a new session",
+    "commands": "ra --help",
+    "completion": "ra --install-completion",
+    "continue": "ra -c",
+    "edit": 'ra "what to change in @file"; --edits auto does not ask',
+    "exit": "nothing: ra is not running. In the interactive prompt, /quit leaves",
+    "fork": "ra -c --fork",
+    "history": "ra sessions list",
+    "init": "ra config init",
+    "install": "ra local install (the embedded model), or ra --install-completion",
+    "interactive": "ra, without a prompt",
+    "key": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
+    "keys": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
+    "list": "ra sessions list",
+    "login": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
+    "logout": "unset ANTHROPIC_API_KEY (or another provider's)",
+    "ls": "ra sessions list",
+    "new": "ra, without a prompt, begins a new session",
+    "prompt": 'ra "your question"',
+    "quit": "nothing: ra is not running. In the interactive prompt, /quit leaves",
+    "repl": "ra, without a prompt",
+    "resume": "ra -c (the latest session), or ra --resume ID; ra sessions list shows them",
+    "run": 'ra "your question"',
+    "settings": "ra --show-config, or ra config",
+    "setup": "ra doctor",
+    "start": "ra, without a prompt",
+    "status": "ra doctor",
+    "tools": "ra permissions, or /tools in the interactive prompt",
+    "uninstall": "pip uninstall ra-agent",
+    "update": "pip install --upgrade ra-agent",
+    "upgrade": "pip install --upgrade ra-agent",
+    "usage": "ra cost",
+    "whoami": "ra doctor",
+}
+
+# The commands of the interactive prompt: their table is too slow to load for a word on the command line.
+SLASH = (
+    *(
+        "attach",
+        "clear",
+        "compact",
+        "config",
+        "context",
+        "cost",
+        "drop",
+        "edits",
+        "entries",
+        "fork",
+        "forget",
+        "help",
+        "model",
+    ),
+    *("pin", "quit", "recall", "resume", "sessions", "strategy", "thinking", "tools", "undo"),
+)
+
+SHELL_WORDS = {"ls", "pwd", "cd", "cat", "git", "make", "pytest", "top", "ps", "vim", "nano", "man"}
+
+
+class Meant(Value, frozen=True):
+    """What a line was meant as: `run` are words to run in its place, else `words` say what to type."""
+
+    words: str = ""
+    run: tuple[str, ...] = ()
+
+
+def on_command_line(argv: Sequence[str], program: str = "ra") -> Meant | None:
+    """What these arguments were meant as; None for a prompt."""
+    if "--" in argv:
+        return None
+    places = list(flags.prompt_words(argv))
+    words = [word for _, word in places]
+    if not words or any(len(word.split()) != 1 for word in words[:2]):
+        return None  # a quoted sentence is a prompt
+    first = words[0].lower()
+    if first == "help" and len(words) <= 2 and (len(words) == 1 or words[1] in flags.COMMANDS):
+        return Meant(run=(*words[1:], "--help"))
+    if len(words) > 1:
+        return _subcommand(first, words[1], program)
+    return _single(words[0], program)
+
+
+def _subcommand(first: str, second: str, program: str) -> Meant | None:
+    """`session list`: a near miss of a command, followed by one of its subcommands."""
+    command = close(first, flags.COMMANDS)
+    if command is None or first in flags.COMMANDS or second not in _subcommands(command):
+        return None
+    return Meant(f"There is no command {first}; write: {program} {command} {second}")
+
+
+def _subcommands(command: str) -> set[str]:
+    from ra.cli.completion import subcommands  # the generated table; only a near miss needs it
+
+    return subcommands(command)
+
+
+def _single(word: str, program: str) -> Meant | None:
+    lower = word.lower().rstrip("?!.")
+    anyway = f"To ask the model just that: {program} -- {word}"
+    if lower == "version":
+        return Meant(run=("--version",))
+    if lower in ELSEWHERE:
+        return Meant(f"{word} is not a command here; what you want is: {ELSEWHERE[lower]}. {anyway}")
+    if lower.startswith("/") and _slash(lower[1:]):
+        return Meant(f"{word} is a command of the interactive prompt: start {program}, then type it there. {anyway}")
+    if command := close(lower, flags.COMMANDS):
+        return Meant(f"There is no command {word}; did you mean {program} {command}? {anyway}")
+    if ("." in word or "/" in word) and _exists(word.removeprefix("@")):
+        name = word.removeprefix("@")
+        return Meant(f'{name} is a file; say what to do with it: {program} "explain @{name}". {anyway}')
+    if _is_model(lower):
+        return Meant(f'{word} is a model; write: {program} -m {word} "your question". {anyway}')
+    return None
+
+
+def close(word: str, names: Iterable[str]) -> str | None:
+    """The name that a misspelt word is near to; a beginning or a longer form of it counts."""
+    word, choices = word.lower(), list(names)
+    if len(word) < 3:
+        return None
+    for name in choices:
+        longer = len(name) >= PREFIX and word.startswith(name) and len(word) - len(name) <= 2
+        if len(word) >= PREFIX and (longer or name.startswith(word)):
+            return name
+    return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=CLOSE)), None)
+
+
+def _slash(name: str) -> bool:
+    return close(name, SLASH) is not None
+
+
+def _exists(name: str) -> bool:
+    try:
+        return Path(name).expanduser().exists()
+    except (OSError, ValueError, RuntimeError):
+        return False
+
+
+def _is_model(name: str) -> bool:
+    if name in ("opus", "sonnet", "haiku", "gpt", "gemini"):
+        return True
+    if not any(char.isdigit() for char in name) or "-" not in name:
+        return False
+    from ra.providers import catalog  # the run would load it a moment later
+
+    return any(row.info.id == name for row in catalog.rows())
+
+
+def in_conversation(text: str, names: Sequence[str] = SLASH) -> str:
+    """What to say about a line of the interactive prompt that was meant as a command; "" for a prompt."""
+    words = text.split()
+    first = words[0].lower() if words else ""
+    if len(words) == 1 and first in names:
+        return f"Type /{first} for the command."
+    if len(words) == 1 and (name := close(first, names)) and not first.startswith("@"):
+        return f"Did you mean /{name}?"
+    if len(words) == 1 and first in SHELL_WORDS:
+        return f"Type !{first} to run it in your shell."
+    if first.startswith("-") and first.partition("=")[0] in flags.BY_FLAG:
+        flag = flags.BY_FLAG[first.partition("=")[0]].names[-1].removeprefix("--")
+        there = f"Type /{flag} here." if flag in names else "Leave with /quit, and start ra with the flag."
+        return f"Flags belong on the command line. {there}"
+    if first in ("ra", "agentx") and len(words) > 1 and (words[1] in flags.COMMANDS or words[1] in flags.BY_FLAG):
+        there = f" Type /{words[1]}, or" if words[1] in names else " Type"
+        return f"You are in ra already.{there} !{text.strip()} to run it in your shell."
+    return ""

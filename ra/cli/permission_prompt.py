@@ -1,0 +1,210 @@
+"""Ask a person for permission, with exactly what would run, by a key that was not typed ahead."""
+
+import asyncio
+import contextlib
+import os
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import textwrap
+import threading
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from ra.cli.output import Streams
+from ra.core.asking import Answer, Asker, Question
+from ra.core.messages import ToolCall
+from ra.core.text import clean, visible
+
+Verdict = Literal["once", "session", "project", "no"]
+
+VERDICTS: dict[str, Verdict] = {"y": "once", "s": "session", "a": "session", "p": "project", "n": "no"}
+KEYS = {"n": "no", "y": "once", "s": "this session", "p": "this project", "e": "edit"}
+EDIT_KEYS = {"n": "no", "y": "yes", "a": "all edits this session", "e": "edit"}
+WHY = "No. Why, for the model? (Enter: no reason) "
+
+
+LOOK_S = 0.1  # between two looks whether the run was stopped
+
+
+def asked(question: Question) -> tuple[str, Mapping[str, str]]:
+    """The words of a question, and the keys that answer it, the refusing one first."""
+    if question.edits and question.change is not None:
+        return f"{question.call.name} {visible(question.change.path)}?", EDIT_KEYS
+    return "Run it?", KEYS
+
+
+def ask_on_terminal(streams: Streams) -> Asker:
+    lock = asyncio.Lock()  # parallel calls ask one after the other
+
+    async def ask(question: Question) -> Answer:
+        async with lock:
+            stop = threading.Event()
+            with streams.asked():
+                streams.err(_subject(question, streams))
+                try:
+                    return await asyncio.to_thread(_read_answer, question, streams, stop)
+                finally:
+                    stop.set()  # the thread still waits for a key when the run was stopped
+
+    return ask
+
+
+def ask_outside(streams: Streams) -> Callable[[Path], Awaitable[bool]]:
+    """May a reference read something outside the project?"""
+
+    async def ask(path: Path) -> bool:
+        question = f"{visible(str(path))} lies outside this project. Attach it?"
+        return await asyncio.to_thread(choose_on_terminal, question, {"y": "yes", "n": "no"}, streams) == "y"
+
+    return ask
+
+
+def _subject(question: Question, streams: Streams) -> str:
+    """What would run, and why that is asked: a change of a file as the difference that it is."""
+    if question.change is None:
+        return f"\n{visible(question.preview)}\n{visible(question.reason)}\n"
+    from ra.cli import changes  # Rich, while a person reads
+    from ra.cli.render import Paper, light_background
+
+    width = shutil.get_terminal_size().columns
+    paper = Paper(colour=streams.colour, plain=streams.plain, width=width, light=light_background(os.environ))
+    head = paper.line(f"{question.call.name} {changes.head(question.change)} ({visible(question.reason)})", "bold")
+    return "\n" + head + changes.shown(question.change, paper, most=changes.ASKED)
+
+
+def _read_answer(question: Question, streams: Streams, stop: threading.Event) -> Answer:
+    forget_typed_ahead()
+    words, keys = asked(question)
+    while True:
+        streams.err(wrapped(words, keys) + ": ")
+        key = _read_key(stop)
+        streams.err(f"{key}\n" if key.isprintable() else "\n")
+        if key in ("", "\x04", "\x1b"):  # stopped, Ctrl-D, Escape
+            return Answer("no")
+        if key == "n":
+            streams.err(WHY)
+            return Answer("no", why=clean(_read_line(stop).strip()))
+        if key in keys and key in VERDICTS:
+            return Answer(VERDICTS[key])
+        if key == "e":
+            typed = _edited_text(question.call, streams)
+            changed = edited(question.call, typed) if typed.strip() else None
+            if changed is not None:
+                return Answer("once", changed)
+        streams.err(f"Please answer {', '.join(keys)}.\n")
+
+
+def wrapped(words: str, keys: Mapping[str, str]) -> str:
+    """A question with its keys, broken between words."""
+    text = f"{words}  " + " · ".join(f"{key} {word}" for key, word in keys.items())
+    return "\n".join(textwrap.wrap(text, max(20, shutil.get_terminal_size().columns - 2), break_on_hyphens=False))
+
+
+def _edited_text(call: ToolCall, streams: Streams) -> str:
+    if (editor := editor_command(os.environ)) and call.name in IN_EDITOR:
+        return edit_in_editor(editor, call)
+    streams.err(f"Instead of: {visible(editable(call))}\nrun: ")
+    return sys.stdin.readline().rstrip("\n")
+
+
+def editor_command(env: Mapping[str, str]) -> str:
+    return env.get("VISUAL") or env.get("EDITOR") or ""
+
+
+def edit_in_editor(editor: str, call: ToolCall) -> str:
+    """The text of a call as the user's own editor leaves it; "" when the editor failed."""
+    suffix = Path(str(call.args.get("path", ""))).suffix
+    with tempfile.NamedTemporaryFile("w+", suffix=suffix, encoding="utf-8") as file:
+        file.write(editable(call))
+        file.flush()
+        # By a shell, because the variable may hold arguments: `code --wait`.
+        if subprocess.run(["/bin/sh", "-c", f'{editor} "$1"', "sh", file.name], check=False).returncode:
+            return ""
+        return Path(file.name).read_text(encoding="utf-8", errors="replace")
+
+
+def choose_on_terminal(question: str, keys: Mapping[str, str], streams: Streams) -> str:
+    """One of the keys; "" for none of them, Escape, or the end of input."""
+    forget_typed_ahead()
+    streams.err(f"{question}  {' · '.join(f'{key} {word}' for key, word in keys.items())}: ")
+    key = _read_key(threading.Event())
+    streams.err(f"{key}\n" if key.isprintable() else "\n")
+    return key if key in keys else ""
+
+
+def _read_line(stop: threading.Event) -> str:
+    """A line; "" when `stop` was set before it came."""
+    while not stop.is_set():
+        if select.select([sys.stdin.fileno()], [], [], LOOK_S)[0]:
+            return sys.stdin.readline()
+    return ""
+
+
+def _read_key(stop: threading.Event) -> str:
+    """One key, without Enter; "" when the input ended or `stop` was set. Without termios, the first of a line."""
+    try:
+        import termios
+        import tty
+    except ImportError:  # Windows
+        return sys.stdin.readline().strip().lower()[:1]
+    descriptor = sys.stdin.fileno()
+    before = termios.tcgetattr(descriptor)
+    try:
+        tty.setcbreak(descriptor)  # Ctrl-C still is a signal
+        while not stop.is_set():
+            if select.select([descriptor], [], [], LOOK_S)[0]:
+                return os.read(descriptor, 1).decode("utf-8", "replace").lower()
+        return ""
+    finally:
+        termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
+
+
+# The one argument of a call that people want to change; a call without it is edited as JSON.
+_EDITED = {
+    "Bash": "command",
+    "WebFetch": "url",
+    "Read": "path",
+    "LS": "path",
+    "Glob": "pattern",
+    "Write": "content",
+    "Edit": "new_string",
+}
+IN_EDITOR = ("Write", "Edit")  # texts of many lines
+
+
+def _edited_key(call: ToolCall) -> str:
+    return "" if call.args.get("edits") else _EDITED.get(call.name, "")
+
+
+def editable(call: ToolCall) -> str:
+    """The text that a user edits: the command itself, or the arguments as JSON."""
+    key = _edited_key(call)
+    value = call.args.get(key)
+    return value if isinstance(value, str) else msgspec.json.encode(call.args).decode()
+
+
+def edited(call: ToolCall, text: str) -> ToolCall | None:
+    """The call with that text in its place; None when it is no JSON object where one is needed."""
+    text = clean(text)
+    key = _edited_key(call)
+    if isinstance(call.args.get(key), str):
+        return msgspec.structs.replace(call, args={**call.args, key: text})
+    try:
+        args = msgspec.json.decode(text, type=dict)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    return msgspec.structs.replace(call, args=args)
+
+
+def forget_typed_ahead() -> None:
+    """Keys that were pressed or pasted before the question are not an answer to it."""
+    with contextlib.suppress(ImportError, OSError, ValueError):
+        import termios
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)

@@ -1,0 +1,178 @@
+"""The table of slash commands: name, argument, help, and the function that runs it."""
+
+import difflib
+from collections.abc import Awaitable, Callable, Iterable
+
+import msgspec
+
+from ra.cli.repl.commands import change, sessions, settings, show, window
+from ra.cli.repl.core import Repl
+from ra.cli.repl.offers import Offer
+from ra.context.settings import STRATEGIES
+from ra.core.errors import UsageError
+from ra.core.text import visible_line
+from ra.costs import ledger
+
+
+class Command(msgspec.Struct, frozen=True):
+    """`argument` as the help shows it: "" takes none, [X] may be left out. `at_once`: a run need not end first.
+
+    Tab offers `words`, or what `offers` finds.
+    """
+
+    name: str
+    argument: str
+    help: str
+    run: Callable[[Repl, str], Awaitable[None]]
+    at_once: bool = False
+    offers: Callable[[Repl, str], Iterable[Offer]] | None = None
+    words: tuple[str, ...] = ()
+
+    def completions(self, repl: Repl, begun: str) -> Iterable[Offer]:
+        return self.offers(repl, begun) if self.offers is not None else [(word, "") for word in self.words]
+
+    @property
+    def usage(self) -> str:
+        return f"/{self.name} {self.argument}".rstrip()
+
+
+KEYS = {
+    "Enter": "send; while the model works, queue",
+    "Alt-Enter, Ctrl-J, \\ Enter": "new line",
+    "Tab": "complete commands, @paths, session ids",
+    "Up, Ctrl-R": "history, search in it",
+    "Ctrl-C": "stop the turn; twice: leave",
+    "Shift-Tab": "edits: ask, auto, off",
+    "Ctrl-O": "unfold the last tool calls",
+    "Ctrl-Z, Ctrl-D": "suspend, leave",
+    "@path, url:…": "attach a file, a folder, a page",
+    "!command": "run it in your shell; its output goes along with the next prompt",
+}
+
+
+async def _help(repl: Repl, argument: str) -> None:
+    name = argument.removeprefix("/")
+    commands = [command for command in TABLE if not name or command.name == name]
+    if not commands:
+        raise UsageError(f"There is no command /{visible_line(name, 40)}; /help lists them.")
+    text = show.columns(repl.paper, ["", ""], [[command.usage, command.help] for command in commands])
+    if not name:
+        text += "\n" + show.columns(repl.paper, ["", ""], [[key, what] for key, what in KEYS.items()])
+    repl.show(text)
+
+
+def _names(repl: Repl, begun: str) -> list[Offer]:
+    return names()
+
+
+async def _context(repl: Repl, argument: str) -> None:
+    await (window.browse(repl) if argument == "messages" else show.context(repl, argument))
+
+
+async def _quit(repl: Repl, argument: str) -> None:
+    repl.leave(0)
+
+
+TABLE: tuple[Command, ...] = (
+    Command("help", "[COMMAND]", "the commands and keys", _help, at_once=True, offers=_names),
+    Command(
+        "context",
+        "[all|diff|messages]",
+        "what the next request holds; diff: what broke the cached prefix; messages: go through them",
+        _context,
+        words=("all", "diff", "messages"),
+        at_once=True,
+    ),
+    Command(
+        "omit",
+        "#N",
+        "take a message or result out of the window; first what that costs",
+        window.omit,
+        offers=window.offers,
+    ),
+    Command(
+        "keep",
+        "#N",
+        "bring it back into the window, for good; first what that costs",
+        window.keep,
+        offers=window.offers,
+    ),
+    Command("rewind", "[N|#N]", "go back before an earlier prompt: the conversation, files, or both", window.rewind),
+    Command("compact", "[FOCUS]", "shorten what the model sees, after a preview and a question", change.compact),
+    Command("recall", "QUERY|REF", "search or read back anything that was said", show.recall, at_once=True),
+    Command("said", "", "what you laid down, and whether the model still sees it", show.said, at_once=True),
+    Command("pin", "TEXT", "keep a text in every request, after compactions too", change.pin),
+    Command("entries", "", "what is pinned", show.entries, at_once=True),
+    Command("forget", "ID", "take a pinned text away", change.forget, offers=change.entry_offers),
+    Command("drop", "[@PATH]", "take an attached file out of the context", change.drop, offers=change.drop_offers),
+    Command("undo", "", "put back the files that the last turn changed", change.undo),
+    Command("model", "[NAME]", "show or change the model", settings.model, offers=settings.model_offers),
+    Command(
+        "thinking",
+        "[LEVEL]",
+        "show or change how hard the model thinks",
+        settings.thinking,
+        words=(*settings.LEVELS,),
+    ),
+    Command(
+        "edits",
+        "[ask|auto|off]",
+        "changes to files: ask first, make them, or make none (Shift-Tab)",
+        settings.edits,
+        at_once=True,
+        words=settings.EDITS,
+    ),
+    Command(
+        "strategy",
+        "[NAME]",
+        "show or change the context strategy",
+        settings.strategy,
+        words=(*STRATEGIES,),
+    ),
+    Command(
+        "cost",
+        "[session|model|source|tool|day]",
+        "what this session has cost, and on what",
+        show.cost,
+        at_once=True,
+        words=(*ledger.BYS,),
+    ),
+    Command("sessions", "", "the sessions of this project", sessions.list_, at_once=True),
+    Command(
+        "resume", "[ID]", "go on with another session; first what that costs", sessions.resume, offers=sessions.offers
+    ),
+    Command("fork", "", "go on in a copy of this session", sessions.fork),
+    Command("clear", "", "begin a new session; this one stays stored", sessions.clear),
+    Command("attach", "PATH", "attach a file to the next prompt", change.attach, offers=change.path_offers),
+    Command("tools", "[NUMBER]", "what the last tool calls gave, unfolded (Ctrl-O)", show.tools, at_once=True),
+    Command("config", "", "the configuration in force, with origins", show.config, at_once=True),
+    Command("quit", "", "leave (Ctrl-D)", _quit),
+)
+
+
+ALONE = ("/context messages",)  # it looks, and it can change what it shows: not beside a run
+
+
+def names() -> list[Offer]:
+    return [(command.name, command.help) for command in TABLE]
+
+
+def find(text: str) -> Command | None:
+    name = text.strip().partition(" ")[0].partition("\n")[0].removeprefix("/")
+    return next((command for command in TABLE if command.name == name), None)
+
+
+async def run(repl: Repl, text: str) -> None:
+    """Do what a line says that begins with a slash. Raises UsageError, in one line."""
+    command = find(text)
+    word, *arguments = text.strip().split(None, 1)
+    argument = arguments[0].strip() if arguments else ""
+    if command is None:
+        matches = difflib.get_close_matches(word.removeprefix("/"), [c.name for c in TABLE], n=1, cutoff=0.5)
+        hint = f"did you mean /{matches[0]}?" if matches else "/help lists them."
+        raise UsageError(f"There is no command {word}; {hint}")
+    if argument and not command.argument:
+        raise UsageError(f"/{command.name} takes no argument.")
+    if not argument and command.argument and not command.argument.startswith("["):
+        raise UsageError(f"Write {command.usage}: {command.help}.")
+    await command.run(repl, argument)

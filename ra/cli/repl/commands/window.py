@@ -1,0 +1,178 @@
+"""Commands on the window: its messages in a list, taken out, brought back, pinned, and going back to a prompt."""
+
+from ra.cli.repl.core import Repl
+from ra.cli.repl.offers import Offer
+from ra.cli.repl.terminal import Choice
+from ra.cli.table import age, money
+from ra.core.errors import UsageError
+from ra.core.text import one_line, visible_line
+from ra.session.message_list import SessionMessage, WindowChange
+
+STATES = {"shown": " ", "shortened": "~", "hidden": "×"}
+EXPLAINED = (
+    "Numbers count messages. × is hidden, ~ shortened, ! kept. "
+    "/recall #N reads a text back word for word; there N is its place in the timeline."
+)
+YES_NO = {"n": "no", "y": "yes"}
+
+
+async def browse(repl: Repl) -> None:
+    """The messages, to move through; each with its text, age and size."""
+    marked: int | None = None
+    repl.say(EXPLAINED, "dim")
+    while True:
+        listed = _messages(repl)
+        if marked is None:
+            marked = len(listed) - 1
+        keys = {"o": "omit", "k": "keep", "p": "pin"}
+        choices = [_choice(repl, message) for message in listed]
+        picked = await repl.terminal.pick("The window.", choices, keys, search=False, marked=marked)
+        if picked is None:
+            return
+        marked, message = picked.row, listed[picked.row]
+        match picked.key:
+            case "o":
+                await _omit(repl, message)
+            case "k":
+                await _keep(repl, message)
+            case "p":
+                _pin(repl, message)
+            case _:
+                repl.show(repl.paper.line(f"{message.number}. {message.role}, recall #{message.at}", "bold"))
+                repl.show(await repl.session.recall(f"#{message.at}") + "\n")
+
+
+async def omit(repl: Repl, argument: str) -> None:
+    await _omit(repl, _message(repl, argument, "omit"))
+
+
+async def keep(repl: Repl, argument: str) -> None:
+    await _keep(repl, _message(repl, argument, "keep"))
+
+
+def offers(repl: Repl, begun: str) -> list[Offer]:
+    return [(f"#{message.number}", one_line(message.text, 50)) for message in repl.session.messages()]
+
+
+async def _omit(repl: Repl, message: SessionMessage) -> None:
+    change = repl.session.omit(message, preview=True)
+    what = f"message {message.number} ({message.role}, about {message.tokens:,} tokens)"
+    if await _agreed(repl, f"Omitting {what}", change):
+        repl.session.omit(message)
+        repl.status.shortened = change.after
+        repl.say(f"Message {message.number} is out; /keep {message.number} brings it back.", "dim")
+
+
+async def _keep(repl: Repl, message: SessionMessage) -> None:
+    change = repl.session.keep(message, preview=True)
+    if message.kept and change.before == change.after:
+        repl.say(f"Message {message.number} is kept already.", "dim")
+        return
+    if await _agreed(repl, f"Keeping message {message.number}", change):
+        repl.session.keep(message)
+        repl.status.shortened = change.after
+        repl.say(f"Message {message.number} stays in the window, also after compactions.", "dim")
+
+
+def _pin(repl: Repl, message: SessionMessage) -> None:
+    pinned = {entry.id for entry in repl.session.entries()}
+    name = next(f"pin-{n}" for n in range(1, len(pinned) + 2) if f"pin-{n}" not in pinned)
+    repl.session.pin(name, message.text)
+    repl.say(f"Pinned as {name}: its text is in every request, for good. /forget {name} takes it away.", "dim")
+
+
+async def _agreed(repl: Repl, what: str, change: WindowChange) -> bool:
+    """Say what it costs; ask only where there is something to decide."""
+    repl.say(f"{what}: {priced(change)}")
+    return change.before == change.after or await repl.terminal.choose("Do it?", YES_NO) == "y"
+
+
+def priced(change: WindowChange) -> str:
+    """`12,400 → 9,100 tokens. Next call $0.0340 instead of $0.0037 (the cache is written anew), then $0.0027.`"""
+    sizes = f"{change.before:,} → {change.after:,} tokens."
+    if not change.now or not float(change.now):
+        return sizes
+    first, now, later = money(change.first), money(change.now), money(change.later)
+    return f"{sizes} Input of the next call {first} instead of {now} (the cache is written anew), then {later}."
+
+
+def _messages(repl: Repl) -> list[SessionMessage]:
+    listed = repl.session.messages()
+    if not listed:
+        raise UsageError("Nothing was said yet; ask something first.")
+    return listed
+
+
+def _message(repl: Repl, argument: str, command: str) -> SessionMessage:
+    listed = _messages(repl)
+    number = argument.removeprefix("#")
+    match = next((message for message in listed if str(message.number) == number), None)
+    if match is None:
+        last = listed[-1].number
+        raise UsageError(f"/{command} takes the number of a message, 1 to {last}; /context messages lists them.")
+    return match
+
+
+def _choice(repl: Repl, message: SessionMessage) -> Choice:
+    state = "!" if message.kept and message.state == "shown" else STATES[message.state]
+    line = one_line(message.text, 300) or "(no text)"
+    age_text = age(repl.app.clock() - message.time)
+    row = f"{message.number:>4} {state} {message.role:<9} {message.tokens:>7,}  {line}"
+    preview = (
+        f"{age_text} ago · about {message.tokens:,} tokens · {message.state} · recall #{message.at}\n{message.text}"
+    )
+    return Choice(row, preview=preview)
+
+
+# --- going back ---
+
+
+async def rewind(repl: Repl, argument: str) -> None:
+    """To before one of the prompts: the conversation, the files, or both."""
+    prompts = [message for message in repl.session.messages() if message.is_prompt]
+    if not prompts:
+        raise UsageError("Nothing was asked yet.")
+    prompt = _chosen_prompt(argument, prompts) if argument else await _pick_prompt(repl, prompts)
+    if prompt is None:
+        return
+    files = repl.session.changed_files(prompt)
+    change = repl.session.rewind(prompt, preview=True)
+    repl.say(f"Back to before “{visible_line(prompt.text, 60)}”: {change.before:,} → {change.after:,} tokens.")
+    listed = ", ".join(visible_line(path, 60) for path in files[:5]) + (" …" if len(files) > 5 else "")
+    repl.say(f"Files changed since: {listed}." if files else "The file tools changed no files since, in this process.")
+    keys = {"n": "no", "c": "conversation"} | ({"f": "files", "b": "both"} if files else {})
+    key = await repl.terminal.choose("Go back?", keys)
+    if key in ("f", "b"):
+        for line in repl.session.restore_files(prompt):
+            repl.say(line, "dim")
+    if key in ("c", "b"):
+        repl.session.rewind(prompt)
+        repl.status.shortened = change.after
+        repl.unfinished = False
+        repl.say("Gone back. /recall still reads what came after; what commands changed stays.", "dim")
+        repl.terminal.offer(prompt.text)
+
+
+def _chosen_prompt(argument: str, prompts: list[SessionMessage]) -> SessionMessage:
+    """`/rewind 2`: two prompts back; `/rewind #7`: to message 7."""
+    if argument.startswith("#"):
+        match = next((prompt for prompt in prompts if f"#{prompt.number}" == argument), None)
+        if match is None:
+            numbers = ", ".join(f"#{prompt.number}" for prompt in prompts[-8:])
+            raise UsageError(f"{visible_line(argument, 20)} is no prompt of yours; those are {numbers}.")
+        return match
+    if not argument.isdecimal() or not 1 <= int(argument) <= len(prompts):
+        raise UsageError(f"/rewind takes how many prompts to go back, 1 to {len(prompts)}, or #N.")
+    return prompts[-int(argument)]
+
+
+async def _pick_prompt(repl: Repl, prompts: list[SessionMessage]) -> SessionMessage | None:
+    now = repl.app.clock()
+    choices = [
+        Choice(
+            f"#{prompt.number:<4} {age(now - prompt.time):>6} ago  {one_line(prompt.text, 300)}", preview=prompt.text
+        )
+        for prompt in prompts
+    ]
+    picked = await repl.terminal.pick("Back to before which prompt?", choices, {}, marked=len(choices) - 1)
+    return prompts[picked.row] if picked is not None else None

@@ -1,0 +1,247 @@
+"""Turn the events of a run into lines for the screen, and into what still moves below them."""
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+
+import msgspec
+
+from ra.cli import changes
+from ra.cli.markdown import MarkdownStream
+from ra.cli.output import brief, describe, fault, retry
+from ra.cli.render import Paper
+from ra.cli.repl.terminal import Fragments
+from ra.cli.repl.wrap import last_rows
+from ra.cli.spinner import FRAMES
+from ra.core.events import (
+    Compacted,
+    Event,
+    Retrying,
+    Rotated,
+    RunEnded,
+    TextDelta,
+    ThinkingDelta,
+    ToolEnded,
+    ToolOutput,
+    ToolStarted,
+    TurnStarted,
+    Warned,
+)
+from ra.core.messages import Text, ToolCall, ToolResult
+from ra.core.text import visible, visible_line
+
+PIECE = 10  # lines that are rendered at once
+THOUGHT_ROWS = 3
+LIVE_ROWS = 5  # last lines of a command that is running
+HEAD_ROWS = 3  # first lines of a command that failed
+OUTPUT = 20_000  # characters of a running command that are kept
+PATIENCE_S = 1.0  # a shorter wait needs no clock
+
+
+class _Running:
+    """A call that has not ended, and what it has printed."""
+
+    def __init__(self, call: ToolCall, began: float) -> None:
+        self.call = call
+        self.began = began
+        self.output = ""
+
+    def hear(self, text: str) -> None:
+        self.output = (self.output + text)[-OUTPUT:]
+
+    def last_lines(self) -> list[str]:
+        return self.output.rstrip().splitlines()[-LIVE_ROWS:]
+
+
+class Telling:
+    """Hears events, gives out what is finished (`take`), and shows the rest (`moving`) until it is."""
+
+    def __init__(self, paper: Paper, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.ended_tools: list[ToolEnded] = []  # of the last prompt, for /tools
+        self.edited: dict[str, ToolCall] = {}  # calls that the user changed, by their ids
+        self.previewed: set[str] = set()  # ids of calls whose change was shown in a question
+        self.busy = ""  # what goes on, while something does
+        self._paper = paper
+        self._clock = clock
+        self._words = MarkdownStream(paper)
+        self._ready: deque[MarkdownStream | str] = deque()  # in the order of the screen; words are rendered late
+        self._thought = ""
+        self._thinking_since = 0.0
+        self._since = 0.0
+        self._running: dict[str, _Running] = {}
+        self._retries = self._most_retries = 0
+        self._retry = ""  # why the last attempt failed, until the next one begins
+        self._retry_at = 0.0
+
+    def begin(self) -> None:
+        self.ended_tools = []
+        self.previewed = set()
+        self._running = {}
+        self._retries, self._retry = 0, ""
+        self._since = self._clock()
+        self.busy = "waiting for the model"
+
+    def hear(self, event: Event) -> None:
+        """Cheap for words: rendering them is for `take`."""
+        if not isinstance(event, ThinkingDelta):
+            self._fold_thinking()
+        if not isinstance(event, Retrying):
+            self._retry = ""
+        match event:
+            case TextDelta(text):
+                self._retries = 0
+                self._words.feed(text)
+                self.busy = "writing"
+            case ThinkingDelta(text):
+                self._thinking_since = self._thinking_since or self._clock()
+                self._thought += text
+                self.busy = "thinking"
+            case ToolOutput(call_id, text) if call_id in self._running:
+                self._running[call_id].hear(text)
+            case ToolOutput():
+                pass
+            case TurnStarted():
+                self.busy = "waiting for the model"
+            case _:
+                self._finish_words()
+                self._hear_rest(event)
+
+    def _hear_rest(self, event: Event) -> None:
+        match event:
+            case ToolStarted(call):
+                self._running[call.id] = _Running(call, self._clock())
+                self.busy = "running"
+            case ToolEnded(call):
+                self._running.pop(call.id, None)
+                ended = msgspec.structs.replace(event, call=self.edited.pop(call.id, call))
+                self.ended_tools.append(ended)
+                self._ready += self._tool(ended)
+                self.busy = "waiting for the model"
+            case Retrying(reason, wait_s, restart, most):
+                self._retries += 1
+                self._most_retries = most
+                self._retry, self._retry_at = fault(reason), self._clock() + wait_s
+                if restart or self._paper.plain:  # where nothing moves, and where half an answer stands above
+                    self.note(retry(reason, self._retries, wait_s, restart=restart, most=most))
+            case Compacted(fact):
+                self.note(f"compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens")
+            case Rotated(fact):
+                self.note(f"new segment ({visible_line(fact.reason)})")
+            case Warned(text):
+                self.note(text, style="yellow")
+            case RunEnded():
+                self._end(event)
+            case _:
+                pass
+
+    def note(self, text: str, style: str = "dim") -> None:
+        self._ready.append(self._paper.line(f"· {visible(text)}", style))
+
+    # --- finished ---
+
+    @property
+    def more(self) -> bool:
+        return bool(self._ready) or self._words.more
+
+    def take(self) -> str:
+        """The next piece of what is finished, small enough for a keystroke not to wait for it."""
+        head = self._ready[0] if self._ready else self._words
+        if isinstance(head, str):
+            self._ready.popleft()
+            return head
+        if head.more or head is self._words:
+            return head.take(PIECE)
+        self._ready.popleft()
+        return head.finish()
+
+    def _finish_words(self) -> None:
+        self._ready.append(self._words)
+        self._words = MarkdownStream(self._paper)
+
+    def _fold_thinking(self) -> None:
+        if self._thought:
+            seconds = self._clock() - self._thinking_since
+            count = len(self._thought.split())
+            self._ready.append(self._paper.line(f"· thought for {seconds:.0f} s ({count:,} words)", "dim italic"))
+            self._thought, self._thinking_since = "", 0.0
+
+    def _tool(self, ended: ToolEnded) -> list[str]:
+        """One line for the call and what came of it; a change of a file shows itself."""
+        call, result = ended.call, ended.result
+        text = visible(brief(result.content)).strip()
+        shell = call.name == "Bash" and "\n" in text
+        if result.is_error and shell:
+            first, *body = text.splitlines()
+            head = self._paper.line(f"✗ {describe(call)} → {visible_line(first, 200)}", "red")
+            return [head, *self._excerpt(body, first=HEAD_ROWS)]
+        if result.is_error:
+            return [self._paper.line(f"✗ {describe(call)} → {visible_line(text, 200)}", "red")]
+        count = text.count("\n") + 1 if text else 0
+        summary = visible_line(text, 60) if count == 1 else f"{count} lines"
+        took = f", {ended.seconds:.1f} s" if ended.seconds >= PATIENCE_S else ""
+        if ended.change is not None:
+            head = self._paper.line(f"• {call.name} {changes.head(ended.change)}", "dim")
+            return [head] if call.id in self.previewed else [head, changes.shown(ended.change, self._paper)]
+        head = self._paper.line(f"• {describe(call)} → {summary or 'nothing'}{took}", "dim")
+        return [head, *(self._excerpt(text.splitlines()) if shell else [])]
+
+    def _excerpt(self, lines: list[str], *, first: int = 0) -> list[str]:
+        """The last lines of an output, and the first ones where those tell more; Ctrl-O shows the rest."""
+        width = max(20, self._paper.width - 3)
+        if len(lines) > first + LIVE_ROWS:
+            hidden = f"… {len(lines) - first - LIVE_ROWS} more lines; Ctrl-O shows them"
+            lines = [*lines[:first], hidden, *lines[-LIVE_ROWS:]]
+        return [self._paper.line(f"  {visible_line(line, width)}", "dim") for line in lines]
+
+    def _stop_running(self) -> None:
+        """A call that was interrupted stays on the screen and in /tools, with what it had printed."""
+        for running in self._running.values():
+            seconds = self._clock() - running.began
+            head = f"✗ {describe(running.call)} → stopped after {seconds:.0f} s"
+            self._ready.append(self._paper.line(head, "yellow"))
+            self._ready += self._excerpt(visible(running.output).rstrip().splitlines())
+            text = f"{running.output}\n[stopped after {seconds:.0f} s]".lstrip()
+            stopped = ToolResult(running.call.id, running.call.name, (Text(text),), is_error=True)
+            self.ended_tools.append(ToolEnded(running.call, stopped, seconds))
+
+    def _end(self, end: RunEnded) -> None:
+        self._stop_running()
+        self.busy, self._running = "", {}
+        if end.outcome == "empty":
+            self.note("the model gave an empty answer; ask again, or choose another with /model", "yellow")
+        elif end.outcome == "refused":
+            self.note("the model refused to answer; put it another way, or choose another with /model", "yellow")
+        elif end.outcome == "interrupted":
+            self.note("stopped; what was said is kept", "yellow")
+        elif end.error:
+            self.note(end.error, "red")
+
+    # --- moving ---
+
+    def moving(self, width: int, rows: int) -> Fragments:
+        """The open end of the answer, what is thought or running, and the clock; from the bottom what fits."""
+        fragments: Fragments = []
+        if self._thought:
+            fragments += _rows("class:dim", last_rows(visible(self._thought[-2000:]), width, THOUGHT_ROWS))
+        if not self._ready and (open_end := self._words.rest()):
+            fragments += _rows("", last_rows(open_end, width, rows))
+        for running in list(self._running.values())[-rows:]:
+            elapsed = f"{self._clock() - running.began:.0f} s"
+            lines = [f"◦ {describe(running.call)} {elapsed}", *(f"  {line}" for line in running.last_lines())]
+            fragments += _rows("class:dim", [visible_line(line, width) for line in lines])
+        if self._retry:
+            seconds = math.ceil(self._retry_at - self._clock())
+            wait = f" in {seconds} s" if seconds > 0 else " now"
+            of = f" of {self._most_retries}" if self._most_retries else ""
+            fragments += _rows("class:new", [f"{self._retry} Retry {self._retries}{of}{wait}. Ctrl-C stops"[:width]])
+        elif self.busy and self._clock() - self._since > PATIENCE_S:
+            frame = FRAMES[int(self._clock() * 2) % len(FRAMES)]
+            fragments += _rows(
+                "class:dim", [f"{frame} {self.busy} {self._clock() - self._since:.0f} s, Ctrl-C stops"[:width]]
+            )
+        return fragments
+
+
+def _rows(style: str, rows: list[str]) -> Fragments:
+    return [(style, row + "\n") for row in rows]

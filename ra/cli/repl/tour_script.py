@@ -1,0 +1,156 @@
+"""What `ra tour` shows: a small project, the recorded answers of a model, and what is said beside them."""
+
+from ra.core.value import Value
+
+MODEL = "claude-sonnet-5-5"  # a script of this name costs what the model costs
+
+FILES = {
+    "cart.py": '''"""The shopping cart."""
+
+from decimal import Decimal
+
+
+def total(items: list[dict]) -> Decimal:
+    """What the customer pays."""
+    result = Decimal(0)
+    for item in items:
+        result += item["price"]
+    return result
+
+
+def count(items: list[dict]) -> int:
+    return sum(item["quantity"] for item in items)
+''',
+}
+
+LOG = "test-run.log"
+
+
+def log() -> str:
+    """A long log with one line in it that matters."""
+    lines = [
+        f"12:{n // 60:02}:{n % 60:02} test_{n:03} checkout step {n * 7919 % 1000:03}, item {n * 31 % 97}: ok"
+        for n in range(420)
+    ]
+    lines[137] = (
+        "12:02:17 test_137 FAILED: total() returned 9.99 for 3 items, expected 29.97 (cart.py:10, ticket SHOP-482)"
+    )
+    return "\n".join(lines) + "\n"
+
+
+ANSWERS: list[dict[str, object]] = [
+    {"calls": [{"name": "Read", "args": {"path": "cart.py"}}]},
+    {
+        "text": "`total` adds one price per line and **ignores the quantity**: three of one thing cost as much as one. "
+        "`count` does it right. I can fix `total`.",
+        "paceS": 0.02,
+    },
+    {
+        "calls": [
+            {
+                "name": "Edit",
+                "args": {
+                    "path": "cart.py",
+                    "old_string": '        result += item["price"]\n',
+                    "new_string": '        result += item["price"] * item["quantity"]\n',
+                },
+            }
+        ]
+    },
+    {"text": "Done: each price is now multiplied by its quantity.", "paceS": 0.02},
+    {"calls": [{"name": "Read", "args": {"path": LOG}}]},
+    {"text": "420 tests ran; 419 passed and one failed. I can look at it whenever you like.", "paceS": 0.02},
+    {"calls": [{"name": "Recall", "args": {"query": "FAILED"}}]},
+    {
+        "text": "It was `test_137`: `total()` returned 9.99, expected 29.97 (cart.py:10, ticket **SHOP-482**). "
+        "That is the bug which is fixed now.",
+        "paceS": 0.02,
+    },
+    {
+        "text": "Here is the entry for the changelog.\n\n"
+        "- The cart multiplies each price by its quantity (SHOP-482).\n"
+        "- Three of one thing no longer cost as much as one.\n"
+        "- A test covers carts with several of one thing.\n" * 3,
+        "paceS": 0.12,
+    },
+]
+
+ANSWERS_AFTER: list[dict[str, object]] = [
+    {
+        "text": "I was writing the changelog when the process ended. Here it is, whole:\n\n"
+        "- The cart multiplies each price by its quantity (SHOP-482).",
+        "paceS": 0.02,
+    },
+]
+
+
+class TourStep(Value, frozen=True):
+    """What is said first, what is put into the input line, and which keys answer the questions that follow."""
+
+    caption: str
+    typed: str
+    keys: tuple[str, ...] = ()
+    killed_after_s: float = 0.0  # the process ends in the middle of this one
+
+
+STEPS = (
+    TourStep(
+        "1 of 6 · Reading. The model may read the project without a question.",
+        "What does cart.py do? Is the total right?",
+    ),
+    TourStep(
+        "2 of 6 · Edits. You see the file's own difference before anything is written: press y.",
+        "Fix it.",
+        keys=("y",),
+    ),
+    TourStep(
+        "3 of 6 · The window. A long log is read; watch the bar in the status line.",
+        f"Read {LOG} and tell me how the tests went.",
+    ),
+    TourStep("What fills the window, what of it the provider's cache holds, and what it costs:", "/context"),
+    TourStep(
+        "4 of 6 · Compaction, with its price before it is done: what each call costs now and after, what the rewrite "
+        "costs once, and from which call on it pays. Press y.",
+        "/compact",
+        keys=("y",),
+    ),
+    TourStep(
+        "5 of 6 · Recall. The log is hidden now, but nothing was deleted: the model reads the line back.",
+        "Which test failed, and what was the ticket?",
+    ),
+    TourStep(
+        "6 of 6 · kill -9. In the middle of the next answer this process is killed.",
+        "Write the entry for the changelog.",
+        killed_after_s=1.6,
+    ),
+)
+
+STEPS_AFTER = (
+    TourStep("The whole conversation is there, and where it stopped. An empty line goes on.", ""),
+    TourStep("What all of it would have cost, by source:", "/cost"),
+)
+
+OPENING = """\
+A tour of ra: about two minutes, no key, no network, nothing is paid.
+
+This is the real program, in a scratch project:
+{folder}
+Only the model is recorded: its answers were written beforehand.
+Prices are those of {model}.
+What to ask next stands in the input line: Enter sends it.
+Ctrl-D ends the tour at any time.
+"""
+
+CLOSING = """
+What you have seen:
+- Compaction hid the log from the model: {before} tokens became {after}.
+  You paid the rewrite once, at the price that was shown before;
+  every later call is cheaper.
+- Nothing is deleted: /recall WORDS, or the model itself, reads
+  anything back word for word.
+- Every step was on disk before the next began: ra -c goes on after
+  any crash.
+
+Next: export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY),
+then ra. /help lists the commands.
+"""

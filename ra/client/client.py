@@ -1,0 +1,220 @@
+"""Sends tasks to a server and reads its answers as the types that the server writes them with."""
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from typing import Any, Literal, TypeVar
+from urllib.parse import quote, urlencode
+
+import msgspec
+from msgspec import Struct
+
+from ra.core.value import JsonObject, encode
+from ra.server.bodies import (
+    AnswerBody,
+    ContextBody,
+    HealthBody,
+    RunBody,
+    RunList,
+    SessionList,
+    SessionWithMessages,
+    StrategyName,
+    TaskBody,
+    Tools,
+)
+from ra.server.completions import ModelList
+
+TIMEOUT_S = 600.0
+TRIES = 5
+
+T = TypeVar("T", bound=Struct)
+
+
+class ClientError(Exception):
+    """The server refused, or could not be reached. `status` is 0 without an answer."""
+
+    def __init__(self, status: int, text: str, *, field: str = "", retry_after_s: float | None = None) -> None:
+        super().__init__(text)
+        self.status = status
+        self.field = field
+        self.retry_after_s = retry_after_s
+
+
+class RunEvent(Struct, frozen=True):
+    """A server-sent event: its number (0 for the last ones), its type (`text`, `tool`, `done` …) and all it says."""
+
+    number: int
+    type: str
+    body: JsonObject
+
+
+class Client:
+    """`async with Client("http://127.0.0.1:18800") as ra: answer = await ra.task("hi", chat_id="42")`.
+
+    A refusal with Retry-After (429, 503) and a lost connection are tried again, with the same Idempotency-Key, so that
+    a task runs once.
+    """
+
+    def __init__(self, url: str, *, token: str = "", timeout_s: float = TIMEOUT_S, tries: int = TRIES) -> None:
+        import httpx2  # a second of imports: only who calls a server needs it
+
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=timeout_s, trust_env=False)
+        self._failures = (httpx2.TransportError,)
+        self._tries = tries
+
+    async def __aenter__(self) -> "Client":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._http.aclose()
+
+    async def task(
+        self,
+        message: str,
+        *,
+        agent: str = "",
+        chat_id: str | int | None = None,
+        channel: str = "api",
+        sender: str = "",
+        strategy: StrategyName | None = None,
+        tools: Tools = "all",
+        key: str = "",
+    ) -> AnswerBody:
+        """Run a task and wait for its answer. Raises ClientError."""
+        body = _task(message, agent, ContextBody(channel, chat_id, sender), strategy, tools)
+        return await self._ask(AnswerBody, "POST", "/task", body, key=key or os.urandom(12).hex())
+
+    async def chat(
+        self,
+        message: str,
+        *,
+        agent: str = "",
+        chat_id: str | int | None = None,
+        channel: str = "api",
+        sender: str = "",
+        strategy: StrategyName | None = None,
+        tools: Tools = "all",
+        key: str = "",
+    ) -> AsyncIterator[RunEvent]:
+        """Run a task and follow it; the last event is `done`. A lost connection is resumed where it broke."""
+        body = _task(message, agent, ContextBody(channel, chat_id, sender), strategy, tools)
+        headers = {"Idempotency-Key": key or os.urandom(12).hex()}
+        async for event in self._events("POST", "/chat", 0, body, headers):
+            yield event
+
+    async def follow(self, run: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
+        """The events of a run from number `after` + 1 on. Raises ClientError."""
+        async for event in self._events("GET", f"/runs/{quote(run)}/events", after):
+            yield event
+
+    async def run(self, run: str) -> RunBody:
+        return await self._ask(RunBody, "GET", f"/runs/{quote(run)}")
+
+    async def cancel(self, run: str) -> RunBody:
+        return await self._ask(RunBody, "DELETE", f"/runs/{quote(run)}")
+
+    async def runs(
+        self, *, state: str | None = None, agent: str | None = None, chat_id: str | None = None, limit: int = 50
+    ) -> list[RunBody]:
+        asked = {"state": state, "agent": agent, "chatId": chat_id, "limit": limit}
+        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        return (await self._ask(RunList, "GET", f"/runs?{query}")).runs
+
+    async def sessions(self, *, limit: int = 50) -> SessionList:
+        return await self._ask(SessionList, "GET", f"/sessions?limit={limit}")
+
+    async def session(self, session: str, *, limit: int = 100) -> SessionWithMessages:
+        return await self._ask(SessionWithMessages, "GET", f"/sessions/{quote(session)}?limit={limit}")
+
+    async def models(self) -> ModelList:
+        return await self._ask(ModelList, "GET", "/v1/models")
+
+    async def health(self) -> HealthBody:
+        return await self._ask(HealthBody, "GET", "/healthz")
+
+    async def _ask(self, kind: type[T], method: str, path: str, body: Struct | None = None, *, key: str = "") -> T:
+        headers = {"Idempotency-Key": key} if key else {}
+        for attempt in range(1, self._tries + 1):
+            try:
+                content = None if body is None else encode(body)
+                typed = headers | ({"Content-Type": "application/json"} if content else {})
+                response = await self._http.request(method, path, content=content, headers=typed)
+                if response.status_code < 400:
+                    return msgspec.json.decode(response.content, type=kind)
+                failure = _failure(response.status_code, response.content, response.headers)
+                # A run that was interrupted has a status and an answer: asking again would give the same.
+                if failure.retry_after_s is None or attempt == self._tries:
+                    raise failure
+                await asyncio.sleep(failure.retry_after_s)
+            except self._failures as error:
+                if attempt == self._tries:
+                    raise ClientError(0, f"The server cannot be reached: {error}") from error
+                await asyncio.sleep(0.2 * 2**attempt)
+        raise AssertionError("unreachable: the last try returns or raises")
+
+    async def _events(
+        self, method: str, path: str, after: int, body: Struct | None = None, headers: JsonObject | None = None
+    ) -> AsyncIterator[RunEvent]:
+        """The events of a run, over lost connections."""
+        lost = 0
+        while True:
+            sent: JsonObject = {**(headers or {}), "Last-Event-ID": str(after)}
+            content = encode(body) if body is not None and method == "POST" else None
+            if content is not None:
+                sent["Content-Type"] = "application/json"
+            try:
+                async with self._http.stream(method, path, content=content, headers=sent) as response:
+                    if response.status_code >= 400:
+                        raise _failure(response.status_code, await response.aread(), response.headers)
+                    if run := response.headers.get("run-id"):
+                        method, path = "GET", f"/runs/{quote(run)}/events"  # from here on it is resumed
+                    async for event in _parsed(response.aiter_lines()):
+                        after = max(after, event.number)
+                        yield event
+                        if event.type == "done":
+                            return
+            except self._failures as error:
+                lost += 1
+                if lost >= self._tries:
+                    raise ClientError(0, f"The connection was lost: {error}") from error
+                await asyncio.sleep(0.2 * 2**lost)
+            except ClientError as failure:
+                lost += 1
+                if failure.retry_after_s is None or lost >= self._tries:
+                    raise
+                await asyncio.sleep(failure.retry_after_s)
+
+
+def _task(
+    message: str,
+    agent: str,
+    context: ContextBody,
+    strategy: StrategyName | None,
+    tools: Literal["all", "read-only", "none"],
+) -> TaskBody:
+    return TaskBody(message, agent, strategy, context, tools=tools)
+
+
+def _failure(status: int, content: bytes, headers: Any) -> ClientError:
+    try:
+        body = msgspec.json.decode(content)
+    except msgspec.DecodeError:
+        body = {}
+    error = body.get("error", f"HTTP {status}") if isinstance(body, dict) else f"HTTP {status}"
+    text = error.get("message", "") if isinstance(error, dict) else str(error)
+    field = body.get("field", "") if isinstance(body, dict) else ""
+    wait = headers.get("retry-after", "")
+    return ClientError(status, text, field=field, retry_after_s=float(wait) if wait.isdigit() else None)
+
+
+async def _parsed(lines: AsyncIterator[str]) -> AsyncIterator[RunEvent]:
+    number = 0
+    async for line in lines:
+        name, _, value = line.partition(": ")
+        if name == "id":
+            number = int(value)
+        elif name == "data":
+            body = msgspec.json.decode(value, type=JsonObject)
+            yield RunEvent(number, str(body.get("type")), body)
+            number = 0

@@ -1,0 +1,162 @@
+"""What the user and the project have for every agent: instruction files, skills and commands, found when asked for."""
+
+import os
+from collections.abc import Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ra.config import paths
+from ra.config.load import Resolved
+from ra.context import discovery
+from ra.core.errors import UsageError
+from ra.core.model import Section
+
+if TYPE_CHECKING:
+    from ra.config.foreign import Ignored
+    from ra.context.commands import CommandPrompt, CustomCommand
+    from ra.context.skills import Skills
+    from ra.tools.tool import Tool
+
+GUARDED = ("SKILL.md", ".claude/commands/*.md", ".claude/commands/*/*.md")
+"""What models obey later, beside instruction files: not written without a word."""
+
+_FOLDERS = (".ra", ".agents", ".claude")
+
+
+class DiscoveredFiles:
+    """Finds each kind at its first need, and once. Where `agent.context.enabled` is off there is nothing."""
+
+    def __init__(self, resolved: Resolved, env: Mapping[str, str]) -> None:
+        self._resolved = resolved
+        self._home = paths.home(env)
+        self._settings_folder = paths.user_file(env).parent
+
+    @cached_property
+    def instructions(self) -> discovery.Discovered:
+        resolved, settings = self._resolved, self._resolved.config.agent.context
+        if not settings.enabled:
+            return discovery.Discovered()
+        return discovery.discover(
+            resolved.cwd, resolved.root, settings.patterns, home=self._home, settings_folder=self._settings_folder
+        )
+
+    def nested(self, path: Path, given: tuple[Section, ...]) -> tuple[Section, ...]:
+        """A subdirectory's instruction files, when a tool first touches something in it."""
+        resolved, settings = self._resolved, self._resolved.config.agent.context
+        if not settings.enabled:
+            return ()
+        return discovery.nested(path, resolved.cwd, resolved.root, settings.patterns, given=given).sections
+
+    @cached_property
+    def skills(self) -> "Skills | None":
+        """None where no folder could hold any: then nothing is loaded for them."""
+        if not self._resolved.config.agent.context.enabled or not self._may_have("skills"):
+            return None
+        from ra.context import skills
+
+        skill_files = skills.find(skills.folders(self._way, self._resolved.root, self._home, self._settings_folder))
+        return skill_files if skill_files.skills or skill_files.notes else None
+
+    @cached_property
+    def commands(self) -> "tuple[CustomCommand, ...]":
+        if not self._resolved.config.agent.context.enabled or not self._may_have("commands"):
+            return ()
+        from ra.context import commands
+
+        return commands.find(commands.folders(self._way, self._resolved.root, self._home, self._settings_folder))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was left out of instruction files and skills, or looks odd."""
+        return (*self.instructions.notes, *(self.skills.notes if self.skills else ()))
+
+    def ignored(self) -> "tuple[Ignored, ...]":
+        """What lies here for other agents and is not used, with the reason."""
+        from ra.config.foreign import Ignored, ignored
+
+        settings, waiting = self._resolved.config.agent.context, self._resolved.waiting
+        files = ignored(self._way, self._resolved.root, self._home, settings.patterns)
+        servers = (
+            Ignored(".".join(item.key), "an MCP server that you have not agreed to; `ra trust`") for item in waiting
+        )
+        notes = (Ignored(*_parted(note)) for note in (*self.notes, *self._resolved.notes))
+        return (*files, *servers, *notes)
+
+    @property
+    def guarded(self) -> tuple[str, ...]:
+        """Names and patterns of the project's files that models obey."""
+        return tuple(dict.fromkeys((*GUARDED, *(section.name for section in self.instructions.sections))))
+
+    def skill_sections(self) -> tuple[Section, ...]:
+        return self.skills.sections() if self.skills else ()
+
+    def tools(self) -> "tuple[Tool, ...]":
+        """The tool that reads skills, where there are any."""
+        if self.skills is None or not any(skill.listed for skill in self.skills.skills):
+            return ()
+        from ra.session.skill_tool import skill_tool
+
+        return (skill_tool(self.skills),)
+
+    @cached_property
+    def offers(self) -> tuple[tuple[str, str], ...]:
+        """Every name that may stand after a slash, with a line on what it does."""
+        if not self.commands and self.skills is None:
+            return ()
+        from ra.context import commands
+
+        files = {command.name: commands.describe(command) for command in self.commands}
+        skills = {skill.name: skill.description for skill in self.skills.skills} if self.skills else {}
+        return tuple(sorted((skills | files).items()))
+
+    def has_command(self, text: str) -> bool:
+        """Whether a line that begins with a slash means a command or a skill of these files."""
+        return self._meant(text) is not None
+
+    def expand(self, text: str) -> "CommandPrompt | None":
+        """The prompt that a command of the user or the project stands for. Raises UsageError for a broken file."""
+        meant = self._meant(text)
+        if meant is None:
+            return None
+        from ra.context import commands, skills
+
+        name, arguments = meant
+        command = commands.choose(self.commands, name)
+        try:
+            if command is not None:
+                return commands.fill(command, arguments)
+            assert self.skills is not None
+            skill = self.skills.find(name)
+            assert skill is not None, "a command or a skill was meant"
+            body = skills.body(skill)
+        except (OSError, ValueError) as error:
+            raise UsageError(f"/{name} cannot be used: {getattr(error, 'strerror', None) or error}.") from error
+        return commands.CommandPrompt(f"{body}\n\n{arguments or 'Do what this skill says.'}", skill.origin)
+
+    def _meant(self, text: str) -> tuple[str, str] | None:
+        if not (self._may_have("commands") or self._may_have("skills")):
+            return None
+        from ra.context import commands
+
+        typed = commands.typed(text)
+        if typed is None:
+            return None
+        is_command = commands.choose(self.commands, typed[0]) is not None
+        return typed if is_command or (self.skills is not None and self.skills.find(typed[0])) else None
+
+    @property
+    def _way(self) -> list[Path]:
+        return paths.project_folders(self._resolved.cwd)
+
+    def _may_have(self, kind: str) -> bool:
+        """Whether one of the folders is there: a few looks at the disk, and no module."""
+        bases = [*self._way, *([self._home] if self._home else [])]
+        places = (os.path.join(base, folder, kind) for base in bases for folder in _FOLDERS)  # noqa: PTH118 - quick
+        return os.path.isdir(self._settings_folder / kind) or any(map(os.path.isdir, places))  # noqa: PTH112 - quick
+
+
+def _parted(note: str) -> tuple[str, str]:
+    """A note such as `AGENTS.md: not text, not read` as the name and what is wrong."""
+    name, _, why = note.partition(": ")
+    return (name, why) if why else ("", note)

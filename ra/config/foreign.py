@@ -1,0 +1,52 @@
+"""Names what other agents' files here say and ra does not use, each with the reason."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ra.core.settings import INSTRUCTION_FILES
+from ra.core.value import Value
+
+
+class Ignored(Value, frozen=True):
+    name: str
+    why: str
+
+
+_RULES = "rules of that editor; put what holds for every agent into AGENTS.md"
+_SETTINGS = "settings, permissions and hooks of that agent; `ra config import claude` shows what would become of them"
+
+_PROJECT = {
+    ".claude/settings.json": _SETTINGS,
+    ".claude/settings.local.json": _SETTINGS,
+    ".claude/agents": "sub-agents of that agent; write them under agents: in ra.yaml",
+    ".codex/config.toml": "settings of that agent; `ra config import codex` shows what would become of them",
+    ".cursor/rules": _RULES,
+    ".clinerules": _RULES,
+    ".roo": _RULES,
+    "GEMINI.md": "not among agent.context.patterns; add it there, or name it in AGENTS.md as @GEMINI.md",
+    ".cursor/mcp.json": "that editor's own; ra reads .mcp.json",
+    ".vscode/mcp.json": "that editor's own; ra reads .mcp.json",
+}
+_HOME = {
+    ".claude/settings.json": _SETTINGS,
+    ".claude.json": "state of that agent; `ra config import claude` shows the MCP servers in it",
+    ".codex/AGENTS.md": "that agent's own; `ra config import codex` shows what would become of it",
+    ".codex/config.toml": "settings of that agent; `ra config import codex` shows what would become of them",
+    ".gemini/GEMINI.md": "that agent's own; copy it to AGENTS.md beside your ra.yaml",
+}
+
+
+def ignored(way: list[Path], root: Path, home: Path | None, patterns: tuple[str, ...]) -> Iterator[Ignored]:
+    """Files that are there and not used. `way` leads from the project's root to the working directory."""
+    for folder in way:
+        for name, why in _PROJECT.items():
+            if os.path.lexists(folder / name) and name not in patterns:
+                yield Ignored(os.path.relpath(folder / name, root), why)
+        for name in INSTRUCTION_FILES:
+            if name not in patterns and os.path.lexists(folder / name):
+                yield Ignored(os.path.relpath(folder / name, root), "not among agent.context.patterns")
+    for name, why in _HOME.items() if home else ():
+        assert home is not None
+        if os.path.lexists(home / name) and home not in way:
+            yield Ignored(f"~/{name}", why)

@@ -1,0 +1,32 @@
+"""Makes the MCP servers of a configuration, none of them started yet."""
+
+from collections.abc import Mapping, Sequence
+
+from ra import __version__
+from ra.config.load import Resolved
+from ra.core.model import ToolSpec
+from ra.session.recipe import Notices
+from ra.system.environment import clean
+from ra.tools.mcp.servers import Servers
+from ra.tools.settings import McpServerSettings
+
+
+def mcp_servers(
+    resolved: Resolved, env: Mapping[str, str], notices: Notices, settings: Sequence[McpServerSettings]
+) -> Servers:
+    """Servers as they are configured, none of them started yet."""
+    return Servers(
+        settings,
+        root=str(resolved.root),
+        env=clean(env),
+        shelf=resolved.data_dir / "mcp",
+        weigh=_weigh,
+        warn=notices.warn,
+        version=__version__,
+    )
+
+
+def _weigh(specs: Sequence[ToolSpec]) -> int:
+    from ra.context.tokens import Estimator  # only for a server that was not met before
+
+    return Estimator(1.0).tools(specs)

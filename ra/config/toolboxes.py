@@ -1,0 +1,203 @@
+"""Makes the tools of a session as the configuration and the flags have them: ours, custom ones, and MCP servers'."""
+
+import hashlib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import ra
+from ra.config import paths, trust
+from ra.config.allowed import Allowed
+from ra.config.load import Resolved
+from ra.config.options import Options
+from ra.core.facts import Entry
+from ra.core.settings import INSTRUCTION_FILES
+from ra.session.recipe import Notices
+from ra.system import plugins
+from ra.system.environment import clean
+from ra.tools.policy.permissions import rules_from
+from ra.tools.policy.rules import Rule, parse_rule
+from ra.tools.port import SessionPort
+from ra.tools.sandbox.find import Host
+from ra.tools.settings import Edits
+from ra.tools.tool import Output, Tool
+from ra.tools.toolbox import Toolbox
+
+if TYPE_CHECKING:
+    from ra.config.discovered import DiscoveredFiles
+    from ra.tools.mcp.servers import Servers
+
+READ_ONLY = ("Entry", "Glob", "Grep", "LS", "Read", "Recall", "Skill")
+_CHANGING = ("Agent", "Bash", "Edit", "WebFetch", "Write", "mcp__*")
+
+
+def allowed(resolved: Resolved) -> Allowed:
+    """What the user allowed for good when asked."""
+    return Allowed(resolved.data_dir / "allowed.json")
+
+
+def rules(resolved: Resolved, options: Options) -> tuple[Rule, ...]:
+    """Flags, the configuration, and what was allowed when asked; deny is stronger than ask, and ask than allow."""
+    if options.read_only:
+        denied, permitted = (*options.deny, *_CHANGING), allowed(resolved).rules(resolved.root)
+    else:
+        denied, permitted = options.deny, (*options.allow, *allowed(resolved).rules(resolved.root))
+    return (
+        *(parse_rule(text, "deny") for text in denied),
+        *(parse_rule(text, "allow") for text in permitted),
+        *rules_from(resolved.config.agent.permissions.rules),
+    )
+
+
+def edits(resolved: Resolved, options: Options) -> Edits:
+    """What becomes of writes by the file tools: as the user says, else ask on a terminal and off elsewhere."""
+    return _stated_edits(resolved, options) or ("ask" if options.terminal else "off")
+
+
+def _stated_edits(resolved: Resolved, options: Options) -> Edits | None:
+    return "off" if options.read_only else options.edits or resolved.config.agent.permissions.edits
+
+
+def host(resolved: Resolved, env: Mapping[str, str]) -> Host:
+    """What a sandbox has besides the project: a home of its own, and nothing of ra's configuration and data."""
+    root = resolved.root.resolve()
+    files = [path for path in resolved.files if root not in path.resolve().parents]
+    hidden = (resolved.data_dir, paths.user_file(env).parent, *files)
+    name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
+    readable = resolved.config.agent.permissions.sandbox.readable
+    home = resolved.data_dir.absolute() / "homes" / name
+    return Host(tuple(str(path.absolute()) for path in hidden), readable, str(home), env)
+
+
+class Keeper:
+    """Keeps rules of one project among what the user allowed for good."""
+
+    def __init__(self, resolved: Resolved) -> None:
+        self._resolved = resolved
+
+    def remember(self, rule: Rule) -> None:
+        allowed(self._resolved).add(self._resolved.root, str(rule))
+
+
+class NoSession:
+    """For who only explains what a call would be allowed to do: no tool is run."""
+
+    def entries(self) -> Sequence[Entry]:
+        return ()
+
+    async def recall(self, query: str) -> str:
+        raise AssertionError("a call that is explained is not run")
+
+    async def run_agent(self, task: str) -> Output:
+        raise AssertionError("a call that is explained is not run")
+
+
+class Toolboxes:
+    """Makes toolboxes for the sessions of one configuration. `mcp` are its servers, if it has any."""
+
+    def __init__(
+        self,
+        resolved: Resolved,
+        options: Options,
+        env: Mapping[str, str],
+        notices: Notices,
+        mcp: "Servers | None" = None,
+        files: "DiscoveredFiles | None" = None,
+        tools: Sequence[Tool] = (),
+    ) -> None:
+        self._resolved = resolved
+        self._options = options
+        self._env = env
+        self._notices = notices
+        self._mcp = mcp
+        self._files = files
+        self._tools = tuple(tools)  # that a program brought
+
+    def toolbox(self, session: SessionPort, *, offered: bool = True, nested: bool = False) -> Toolbox:
+        """`offered`: the model can use tools. `nested`: they are a sub-agent's, which has no sub-agents of its own."""
+        resolved, options = self._resolved, self._options
+        settings = resolved.config.agent
+        offered = offered and options.tools
+        toolbox = Toolbox(
+            root=str(resolved.root),
+            cwd=str(resolved.cwd),
+            home=self._env.get("HOME", ""),
+            env=self._env,
+            rules=rules(resolved, options),
+            edits=edits(resolved, options),
+            read_only=_stated_edits(resolved, options) == "off",
+            sandbox=options.sandbox,
+            host=host(resolved, self._env),
+            instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *settings.context.patterns, *self._guarded()))),
+            runs=_obeyed(resolved, options),
+            programs=tuple(paths.programs(self._env, resolved.root)),
+            tool_timeout_s=settings.tool_timeout,
+            settings=settings.tools,
+            session=session,
+            agents=not nested,
+            offered=offered,
+            custom=self._brought(),
+            keeper=Keeper(resolved),
+            mcp=self._mcp if offered else None,
+        )
+        if options.read_only:
+            toolbox.deny(spec.name for spec in toolbox.specs if spec.name not in READ_ONLY)
+        self._warn_of_rules(toolbox)
+        return toolbox
+
+    def _brought(self) -> list[Tool]:
+        """What is no tool of ours: the user's own, a program's, and the one that reads skills."""
+        tools = [*_custom_tools(self._resolved, self._env), *self._tools]
+        names = {tool.name for tool in tools}
+        skill = self._files.tools() if self._files else ()
+        return [*tools, *(tool for tool in skill if tool.name not in names)]
+
+    def _guarded(self) -> tuple[str, ...]:
+        return self._files.guarded if self._files else ()
+
+    def explained(self) -> Toolbox:
+        """The tools of this project for who only explains, and runs none of them."""
+        return self.toolbox(NoSession())
+
+    def _warn_of_rules(self, toolbox: Toolbox) -> None:
+        for rule in toolbox.rules:
+            if rule.tool not in toolbox.known and "*" not in rule.tool and not rule.tool.startswith("mcp__"):
+                self._notices.warn(
+                    f"The {rule.action} rule {rule} has no effect: there is no tool {rule.tool!r}; "
+                    f"tools: {', '.join(sorted(toolbox.known))}."
+                )
+
+
+def _custom_tools(resolved: Resolved, env: Mapping[str, str]) -> list[Tool]:
+    """`agent.tools.custom`: functions of Python files, and scripts."""
+    paths = resolved.config.agent.tools.get("custom", ())
+    if not paths:
+        return []
+    from ra.tools.custom import function_tool, script_tool
+
+    tools: list[Tool] = []
+    for path in paths:
+        if path.endswith(".py"):
+            module = plugins.load(path, base=resolved.root)
+            public = [item for name, item in vars(module).items() if not name.startswith("_")]
+            tools += [function_tool(item) for item in public if getattr(item, "__module__", "") == module.__name__]
+        else:
+            settings = resolved.config.agent.tools.get(Path(path).stem)
+            passed = clean(env, tuple(settings.get("env", ()))) if isinstance(settings, dict) else clean(env)
+            timeout_s = resolved.config.agent.tool_timeout
+            tools.append(script_tool(path, cwd=str(resolved.root), env=passed, timeout_s=timeout_s))
+    return tools
+
+
+def _obeyed(resolved: Resolved, options: Options) -> tuple[str, ...]:
+    """What of the project runs outside any sandbox: hooks and scripts, an agent file, and ra's own environment."""
+    root, file = resolved.root, options.agent_file
+    named: tuple[str, ...] = ()
+    if file:
+        from ra.config.reach import reach  # for those who bring an agent of their own
+
+        named = trust.guarded(reach((str(resolved.cwd / Path(file).expanduser()),), str(root.resolve())), root)
+    places = (Path(sys.prefix).resolve(), Path(ra.__file__).resolve().parent)
+    return (*resolved.runs, *named, *(str(place) for place in places if root.resolve() in place.parents))

@@ -1,0 +1,353 @@
+"""Quotes what the user typed and a compaction hides, and finds the sentences that later ones replace.
+
+Nothing here asks a model. What a sentence lays down is told by signs that many languages share (labels, figures, names
+written like code) and by short lists of words of the most used ones; what is not recognised is still quoted, but gives
+way first where the budget is too small for everything.
+"""
+
+import re
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from ra.context.render import level
+from ra.context.tokens import Estimator
+from ra.context.view import Group, Position, View
+from ra.core.messages import Message, Text
+from ra.core.model import Request
+
+HEADING = "What the user said there, word for word:"
+CUT = " […] "
+FLOOR = 80  # tokens that shortening leaves of a message; what is still too much gives way as a whole
+SCANNED = 200_000  # characters of one message that are read
+COMPARED = 24  # sentences that begin or end alike, at most, with which a new one is compared
+LONGEST_LEAD = 40  # characters before a colon that are a label, or say no more than that something changes
+LONGEST_VALUE = 4  # words that may differ between a sentence and the one that replaces it
+PLAIN_VALUE = 2  # the same, where these are no figures and nothing says that something changes
+SHARED = 0.5  # of the words of a sentence, at least, that the one which replaces it repeats
+
+_FRAMED = re.compile(r"\s*<([\w-]+)(?: [\w-]+=\"[^\"]*\")*>\s.*</\1>\s*\Z", re.S)  # an attached file, piped text
+_ENDS = re.compile(r"(?<=[。！？])|(?<=[.!?؟।])\s+|\n+")
+_QUOTED_AT = re.compile(r"^#(\d+): ", re.M)
+
+_WORD = re.compile(
+    r"[\u3040-\u30ff\u3400-\u9fff]"  # Chinese and Japanese: a sign is a word
+    r"|[$€£¥]?\w+(?:[.\-/:@'’_]+\w+)*%?"
+    r"|[=:：]",
+)
+# What says that something has a value now: one sign for all of them, so that "is", "is now" and "changes to" are alike.
+_IS = re.compile(
+    r"\b(?:(?:(?:has|have|is|are|was|were|will)\s+)?(?:been\s+)?(?:chang(?:es|ed)|mov(?:es|ed)|set|switch(?:es|ed))\s+to"
+    r"|(?:is|are|will be|should be|must be|becomes?)(?:\s+now)?"
+    r"|(?:ist|sind|lautet|beträgt|wird|werden|liegt bei)(?:\s+(?:jetzt|nun|ab\s+sofort))?"
+    r"|(?:est|sont|sera|devient)(?:\s+(?:maintenant|désormais))?"
+    r"|(?:es|son|será|ahora es|pasa a ser)|(?:é|são|será|agora é)|(?:è|sono|sarà|diventa))\b"
+    r"|(?<!\w)(?:هو|هي|أصبح|أصبحت|صار|صارت|يكون|تكون)(?:\s+الآن)?(?!\w)"
+    r"|(?:现在)?(?:更)?(?:改为|改成|换成|变为|变成|改用|是|为)|(?:現在)?(?:改為|換成|變成|為)|に変更(?:します|する|しました)?"
+    r"|=",
+    re.I,
+)
+# What says that an earlier word no longer holds.
+_CHANGE = re.compile(
+    r"\b(?:instead|from now on|no longer|has changed|change of plans?|actually|correction|update(?=:)|rather)\b"
+    r"|\b(?:stattdessen|ab (?:jetzt|sofort)|nicht mehr|geändert|korrektur)\b"
+    r"|\b(?:désormais|plutôt|à la place|correction|a partir de ahora|en vez|en su lugar)\b"
+    r"|\b(?:a partir de agora|invece|d'ora in poi)\b"
+    r"|\b(?:теперь|отныне|вместо|больше не)\b|改为|改成|换成|改用|从现在|不再|更正|今後|代わりに|変更|이제부터|대신"
+    r"|من الآن|بدلا|بدلاً|لم يعد|تغيير|تصحيح|أصبح|صار",
+    re.I,
+)
+# What a sentence may have that the one before it had not: it is left out of the comparison.
+_NOW = re.compile(
+    r"\b(?:new|now|neue[rsnm]?|jetzt|nun|nouveau|nouvelle|maintenant|nuev[oa]|ahora|nov[oa]|agora)\b|新的|新|الآن"
+)
+_LAYS_DOWN = re.compile(
+    r"\b(?:must|never|always|only|use|prefers?|don'?t|do not|cannot|can't|may not|no|instead|should|shall|wants?|keep"
+    r"|avoid|remember|ensure|make sure|require[ds]?|forbidden|allowed|limit|cap|deadline|from now)\b"
+    r"|\b(?:nie|niemals|immer|nur|muss|müssen|darf|dürfen|soll(?:en|te)?|kein(?:e[nrms]?)?|nicht|bitte)\b"
+    r"|\b(?:verwende|benutze|nutze|achte)\b"
+    r"|\b(?:siempre|nunca|sólo|solo|debe[ns]?|usa|utiliza|toujours|jamais|ne|pas|doit|doivent|utilise[rz]?|uniquement"
+    r"|sempre|mai|deve|usare|devem|apenas|não)\b|\b(?:всегда|никогда|нельзя|только|должн\w+|используй\w*|не)\b"
+    r"|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|ください|しないで|必ず|常に|항상|반드시|마세요"
+    r"|يجب|ممنوع|دائما|دائمًا|أبدا|أبدًا|فقط|استخدم|لا(?=\s)",
+    re.I,
+)
+_LABEL = re.compile(r"\s*(?:[-*•]\s*)?[A-ZÄÖÜА-Я][A-ZÄÖÜА-Я _/-]{2,40}:\s")
+_VALUE = re.compile(r"\d|[a-z][A-Z]|\w_\w|\w/\w|[`\"'«“「].+?[`\"'»”」]|\b[A-Z]{2,}\b")
+
+
+_SAYS_IS = frozenset(("=", ":", "："))
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """A stretch of what the user typed. `rank` is how much it lays down: the lowest gives way first."""
+
+    start: int
+    end: int
+    words: tuple[str, ...]
+    rank: int
+    changes: bool  # does it say that something is otherwise now?
+
+    @property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """Where to look for sentences that it could replace: those that begin or end alike."""
+        return (("first", *self.words[:2]), ("last", *self.words[-2:])) if len(self.words) > 2 else ()
+
+    @property
+    def may_replace(self) -> bool:
+        """One that says neither what something is nor a rule nor a change replaces nothing."""
+        return self.rank >= 3 or self.changes or not _SAYS_IS.isdisjoint(self.words)
+
+
+class Typed(msgspec.Struct, frozen=True):
+    """One message of the user, without what was attached to it."""
+
+    place: Position
+    text: str
+    sentences: tuple[Sentence, ...]
+
+    @property
+    def ref(self) -> str:
+        return f"#{self.place[0]}"
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """What the user laid down, where, where it was replaced (0: nowhere), and whether the next request holds it."""
+
+    at: int
+    text: str
+    replaced_at: int
+    visible: bool
+
+
+class _Said(msgspec.Struct):
+    """What was read of a segment so far."""
+
+    places: list[Position] = msgspec.field(default_factory=list)
+    typed: dict[Position, Typed] = msgspec.field(default_factory=dict)
+    replaced: dict[Position, dict[int, Position]] = msgspec.field(default_factory=dict)  # by number of sentence: where
+    repeated: set[Position] = msgspec.field(default_factory=set)  # messages that were said again, word for word
+    latest: dict[str, Position] = msgspec.field(default_factory=dict)
+    alike: dict[tuple[str, ...], deque[tuple[Position, int]]] = msgspec.field(default_factory=dict)
+
+
+class Block(NamedTuple):
+    """The quotes of a gap; `shortened` when the budget did not allow for all of them."""
+
+    text: str
+    shortened: bool
+
+
+class Quotes:
+    """Writes quotes. What was read off a message once is remembered."""
+
+    def __init__(self, estimator: Estimator) -> None:
+        self._estimator = estimator
+        self._said = _Said()
+
+    def missing(self, view: View, room: int) -> Block:
+        """Quotes of what the user typed, is hidden and not quoted in a gap that stands; gaps share `room` tokens."""
+        self._read(view)
+        standing = [group for group in view.groups if group.kind in ("marker", "handover")]
+        texts = [group.item.message.text for group in standing] + [view.summary]
+        room -= sum(map(self.size, texts))
+        quoted = {int(at) for text in texts for at in _QUOTED_AT.findall(text.partition(HEADING)[2])}
+        hidden = [group.place for group in view.hidden if group.is_prompt and group.at not in quoted]
+        return self.write(hidden, room)
+
+    def size(self, text: str) -> int:
+        """The tokens of what a marker quotes."""
+        return self._estimator.text(text.partition(HEADING)[2]) if HEADING in text else 0
+
+    def write(self, places: Iterable[Position], room: int, *, longest: int | None = None) -> Block:
+        """Quotes of the messages at these places, in their order, in at most `room` tokens, each of `longest`."""
+        reading = self._said
+        messages = [
+            reading.typed[place] for place in places if place in reading.typed and place not in reading.repeated
+        ]
+        lines = {typed.place: line for typed in messages if (line := self._line(typed))}
+        if not lines:
+            return Block("", shortened=False)
+        room -= self._estimator.text(HEADING) + 1
+        sizes = {place: self._estimator.text(line) + 1 for place, line in lines.items()}
+        if sum(sizes.values()) <= room and (longest is None or max(sizes.values()) <= longest):
+            return Block("\n".join((HEADING, *lines.values())), shortened=False)
+        most = longest or max(level(sizes.values(), room), FLOOR)
+        for typed in messages:
+            if sizes.get(typed.place, 0) > most:
+                lines[typed.place] = line = self._shortened(typed, most - 1)
+                sizes[typed.place] = self._estimator.text(line) + 1
+        # What lays down most stays; of what is alike the short, so that most of it stays.
+        rank = {typed.place: max((sentence.rank for sentence in typed.sentences), default=0) for typed in messages}
+        fitting = set()
+        for place in sorted(lines, key=lambda place: (-rank[place], sizes[place], place)):
+            if sizes[place] <= room:
+                fitting.add(place)
+                room -= sizes[place]
+        text = "\n".join(line for place, line in lines.items() if place in fitting)
+        return Block(f"{HEADING}\n{text}" if text else "", shortened=True)
+
+    def statements(self, view: View, request: Request) -> list[Statement]:
+        """What the user laid down in this session, oldest first. `request` is the next one."""
+        self._said = _Said()
+        for group in view.prompted:
+            self.add(group)
+        texts = (block.text for message in request.messages for block in message.blocks if isinstance(block, Text))
+        sections = (section.content for section in request.sections)
+        visible_text = _spaced("\n".join((*sections, *texts)))
+        rows = []
+        for place in self._said.places:
+            typed = self._said.typed[place]
+            for number, sentence in enumerate(typed.sentences):
+                if sentence.rank >= 2:
+                    text = typed.text[sentence.start : sentence.end].strip()
+                    replaced_at, _ = self._said.replaced[place].get(number, (0, 0))
+                    rows.append(Statement(place[0], text, replaced_at, _spaced(text) in visible_text))
+        return rows
+
+    # --- reading ---
+
+    def _read(self, view: View) -> None:
+        """Read what is new; from the beginning where what was read is no longer what the segment begins with."""
+        groups = sorted((*view.hidden, *view.groups), key=lambda group: group.place)
+        prompts = [group for group in groups if group.is_prompt]
+        count = len(self._said.places)
+        if [group.place for group in prompts[:count]] != self._said.places:
+            self._said, count = _Said(), 0
+        for group in prompts[count:]:
+            self.add(group)
+
+    def add(self, group: Group) -> None:
+        """Read one more message: what it repeats and what it replaces is quoted from it, not from where it was."""
+        reading, place, text = self._said, group.place, typed_text(group.item.message)
+        typed = reading.typed[place] = Typed(place, text, tuple(sentences(text)))
+        reading.places.append(place)
+        reading.replaced[place] = {}
+        normalized = " ".join(text.casefold().split())
+        if normalized in reading.latest:
+            reading.repeated.add(reading.latest[normalized])
+        reading.latest[normalized] = place
+        for number, sentence in enumerate(typed.sentences):
+            for key in sentence.keys:
+                alike = reading.alike.setdefault(key, deque(maxlen=COMPARED))
+                for at, earlier in alike if sentence.may_replace else ():
+                    live = at != place and earlier not in reading.replaced[at]
+                    if live and replaces(sentence, reading.typed[at].sentences[earlier]):
+                        reading.replaced[at][earlier] = place
+                alike.append((place, number))
+
+    # --- writing ---
+
+    def _line(self, typed: Typed) -> str:
+        """The message as it was typed, without sentences that no longer hold; nothing where the rest is said again."""
+        replaced = self._said.replaced[typed.place]
+        if not replaced:
+            return f"{typed.ref}: {typed.text.strip()}" if typed.text.strip() else ""
+        staying = [number for number in range(len(typed.sentences)) if number not in replaced]
+        text = _joined(typed, staying)
+        return f"{typed.ref}: {text}" if text and not self._said_again(typed, staying) else ""
+
+    def _said_again(self, typed: Typed, numbers: Sequence[int]) -> bool:
+        """Is each of these sentences part of the message that replaced the others?"""
+        texts = [self._said.typed[place].text for place in self._said.replaced[typed.place].values()]
+        sentences = (typed.sentences[number] for number in numbers)
+        return all(
+            any(typed.text[sentence.start : sentence.end].strip() in text for text in texts) for sentence in sentences
+        )
+
+    def _shortened(self, typed: Typed, room: int) -> str:
+        """Its sentences that lay down most, and of the others those at both ends, within so many tokens."""
+        replaced = self._said.replaced[typed.place]
+        last = len(typed.sentences) - 1
+        numbers = [number for number in range(last + 1) if number not in replaced]
+        order = sorted(numbers, key=lambda number: (-typed.sentences[number].rank, min(number, last - number)))
+        fitting: list[int] = []
+        room -= self._estimator.text(f"{typed.ref}: ")
+        for number in order:
+            if self._estimator.text(_joined(typed, sorted([*fitting, number]))) <= room:
+                fitting.append(number)
+        text = (
+            _joined(typed, sorted(fitting)) if fitting else self._estimator.clip(typed.text.strip(), room, marker=CUT)
+        )
+        return f"{typed.ref}: {text}"
+
+
+def _spaced(text: str) -> str:
+    return " ".join(text.split())
+
+
+def typed_text(message: Message) -> str:
+    """What the user typed: not the files and the piped text that went along, which stand in frames."""
+    texts = [block.text for block in message.blocks if isinstance(block, Text)]
+    return "\n".join(text for text in texts if not _FRAMED.match(text))[:SCANNED]
+
+
+def sentences(text: str) -> Iterator[Sentence]:
+    start = 0
+    for end in (*(match.end() for match in _ENDS.finditer(text)), len(text)):
+        if text[start:end].strip():
+            yield _sentence(text, start, end)
+        start = end
+
+
+def _sentence(text: str, start: int, end: int) -> Sentence:
+    raw = text[start:end]
+    lead, colon, body = raw.partition(":")
+    introduced = bool(colon) and len(lead) <= LONGEST_LEAD and bool(_LABEL.match(raw) or _CHANGE.search(lead + colon))
+    core = body if introduced else raw
+    words = tuple(_WORD.findall(_NOW.sub(" ", _CHANGE.sub(" ", _IS.sub(" = ", core.casefold())))))
+    rank = 0 if len(words) < 3 and not _VALUE.search(raw) else 1
+    if not _SAYS_IS.isdisjoint(words) and _VALUE.search(raw):
+        rank = 2
+    if _LAYS_DOWN.search(raw) or _LABEL.match(raw):
+        rank = 3
+    return Sentence(start, end, words, rank, changes=bool(_CHANGE.search(raw)))
+
+
+def replaces(new: Sentence, old: Sentence) -> bool:
+    """Does it say the same of the same, but with another value? Then the words around the value are equal.
+
+    A value follows what says "is". It may stand elsewhere where the new sentence says that something changes, or in a
+    rule where it is a figure. Two values that differ make two statements about two things.
+    """
+    a, b = old.words, new.words
+    if abs(len(a) - len(b)) >= LONGEST_VALUE:
+        return False
+    head = _common(a, b)
+    tail = _common(a[head:][::-1], b[head:][::-1])
+    was, now = a[head : len(a) - tail], b[head : len(b) - tail]
+    if not was or not now or len(was) > LONGEST_VALUE or len(now) > LONGEST_VALUE or "=" in (*was, *now):
+        return False
+    if head + tail < 2 or head + tail < SHARED * len(a):
+        return False
+    figures = all(any(character.isdigit() for character in "".join(value)) for value in (was, now))
+    changes = new.changes and not old.changes
+    after_is = (head >= 2 and a[head - 1] == "=") or (head >= 3 and a[head - 1] in (":", "："))
+    if after_is:
+        return figures or changes or max(len(was), len(now)) <= PLAIN_VALUE
+    return changes or (figures and ("=" in a[:head] or min(old.rank, new.rank) >= 3))
+
+
+def _common(a: Sequence[str], b: Sequence[str]) -> int:
+    count = 0
+    for word, counterpart in zip(a, b, strict=False):
+        if word != counterpart:
+            break
+        count += 1
+    return count
+
+
+def _joined(typed: Typed, numbers: Sequence[int]) -> str:
+    """These sentences in their order, with a mark where others were."""
+    parts: list[str] = []
+    before = -1
+    for number in numbers:
+        sentence = typed.sentences[number]
+        if number > before + 1:
+            parts = ["".join(parts).rstrip(), CUT]
+        parts.append(typed.text[sentence.start : sentence.end])
+        before = number
+    after = CUT.rstrip() if numbers and before < len(typed.sentences) - 1 else ""
+    return ("".join(parts).rstrip() + after).strip()

@@ -1,0 +1,55 @@
+"""What earlier sessions of a project know: hits of the full-text index, and what other conversations are about."""
+
+import time
+from collections.abc import Sequence
+
+from ra.core.facts import EntrySet
+from ra.core.ports import Hit
+from ra.timeline import folds
+from ra.timeline.store import Store
+
+_KINDS = ("said", "entry-set")  # what was said and noted; not what was configured, compacted or failed
+_SPARE = 2  # finds that are asked for in place of one: some are of no use
+
+
+class ProjectMemory:
+    """The sessions of one project, seen from one of them."""
+
+    def __init__(self, store: Store, project: str) -> None:
+        self._store = store
+        self._project = project
+
+    def search(self, query: str, limit: int, *, session: str, asked: str) -> Sequence[str]:
+        """Lines that hold the words of the query, best first. What the user just `asked` in `session` is no find."""
+        question = " ".join(asked.split())
+        lines: dict[str, str] = {}
+        for hit in self._store.search(query, project=self._project, limit=_SPARE * limit):
+            repeats = hit.session == session and hit.snippet.strip("…") in question
+            if hit.kind in _KINDS and not repeats and hit.snippet not in lines and self._holds(hit):
+                where = "this session" if hit.session == session else f"session {hit.session}"
+                lines[hit.snippet] = f"{_day(hit.time)}, {where} #{hit.at}: {hit.snippet}"
+            if len(lines) == limit:
+                break
+        return list(lines.values())
+
+    def elsewhere(self, limit: int, *, session: str) -> Sequence[str]:
+        """What the latest other conversations are about, a line each."""
+        sessions = self._store.sessions(self._project, limit + 1)
+        return [
+            f"{_day(info.updated)}, session {info.id}: {info.title}"
+            for info in sessions
+            if info.id != session and info.title
+        ][:limit]
+
+    def _holds(self, hit: Hit) -> bool:
+        """Is it still so? An entry that was replaced or removed is no longer known."""
+        if hit.kind != "entry-set":
+            return True
+        events = list(self._store.open(hit.session, write=False).events())
+        fact = next((event.fact for event in events if event.at == hit.at), None)
+        live = folds.entries(events)
+        return isinstance(fact, EntrySet) and fact.id in live and live[fact.id].inserted_at == hit.at
+
+
+def _day(moment: float) -> str:
+    return time.strftime("%Y-%m-%d", time.gmtime(moment))

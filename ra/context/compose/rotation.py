@@ -1,0 +1,165 @@
+"""Decides when a conversation goes on in a new segment, and what that segment starts with."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from ra.context import render
+from ra.context.fit import fair
+from ra.context.settings import SessionSettings
+from ra.context.size import quotes_room
+from ra.context.tokens import Estimator
+from ra.context.view import Group, View
+from ra.core.facts import Rotated, Said, Spent, TimelineEvent
+from ra.core.model import Usage
+
+Reason = Literal["stale", "tier-2", "max-turns"]
+
+STALE_MINUTES = 45.0
+TIER_TWO_TOKENS = 180_000
+MAX_TURNS = 15
+QUOTE = 400  # tokens of one message that the user typed: a new segment is small
+INDEX = 1_500  # tokens of the old segment's digest: half of what a compaction may have, since turns stand beside it
+
+
+class RotationLimits(msgspec.Struct, frozen=True):
+    """None is off."""
+
+    stale_s: float | None = None
+    tokens: int | None = None
+    turns: int | None = None
+
+
+def limits(settings: SessionSettings, strategy: str) -> RotationLimits:
+    """Under `layered` all three; `planner` starts fresh anyway; elsewhere only those that are set."""
+    if strategy == "planner":
+        return RotationLimits()
+    usual = strategy == "layered"
+    minutes = settings.stale_minutes or (STALE_MINUTES if usual else None)
+    return RotationLimits(
+        None if minutes is None else minutes * 60,
+        settings.tier_two_threshold_tokens or (TIER_TWO_TOKENS if usual else None),
+        settings.max_turns_per_session or (MAX_TURNS if usual else None),
+    )
+
+
+class Segment:
+    """A fold: what the triggers look at. Times are the timeline's, so that a restart or midnight changes nothing.
+
+    What a tool or a resume records does not count as a sign of life: only words of the user and the model do.
+    """
+
+    def __init__(self) -> None:
+        self.turns = 0
+        self.heard: float | None = None
+        self.last = Usage()
+        self.opened_at = 0  # the position of the rotation that began it
+
+    def apply(self, event: TimelineEvent) -> None:
+        match event.fact:
+            case Said(message) if message.role == "user" and not message.name:
+                self.turns += 1
+                self.heard = event.time
+            case Said(message) if message.role == "assistant":
+                self.heard = event.time
+            case Spent(purpose="turn", usage=usage):
+                self.last = usage
+                self.heard = event.time
+            case Rotated():
+                self.turns, self.last, self.opened_at = 0, Usage(), event.at
+            case _:
+                pass
+
+
+def due(segment: Segment, limits: RotationLimits, *, now: float) -> Reason | None:
+    """Why the next message opens a new segment, or nothing. Asked before that message is written."""
+    if not segment.turns or segment.heard is None:
+        return None
+    if limits.stale_s is not None and now - segment.heard > limits.stale_s:
+        return "stale"
+    if limits.tokens is not None and segment.last.total_input >= limits.tokens:
+        return "tier-2"
+    if limits.turns is not None and segment.turns >= limits.turns:
+        return "max-turns"
+    return None
+
+
+def rotate(
+    view: View, reason: Reason, segment: Segment, *, history: int, estimator: Estimator, window: int | None = None
+) -> Rotated:
+    """The fact that begins a new segment: a digest of the old one, and its newest turns within `history` tokens.
+
+    What the user typed has a room of its own, as in a compaction.
+
+    Whole turns are replayed as they were. Of the next older one that is too large for that, what was said is written
+    into the hand-over, without its tool calls; so that the newest turn is there in any case.
+    """
+    room = estimator.plain(history)
+    keep_from, size = _whole_turns(view, room)
+    older = [group for group in view.groups if group.at < keep_from and group.kind == "said"]
+    dropped = sorted((*view.hidden, *older), key=lambda group: group.place)
+    if not dropped:
+        return Rotated(reason, "", keep_from)
+    last_words = _said(older, room - size, estimator, newest=not size)
+    quotes = _quotes(view, keep_from, quotes_room(window, estimator.factor), estimator)
+    return Rotated(reason, _handover(dropped, last_words, quotes, segment, estimator), keep_from)
+
+
+def _whole_turns(view: View, room: int) -> tuple[int, int]:
+    """From which position on the newest turns fit whole, and their size."""
+    keep_from, size = view.at + 1, 0
+    for prompt in reversed([group for group in view.groups if group.is_prompt]):
+        if prompt.at < keep_from:
+            turn = [group for group in view.groups if group.at >= prompt.at and group.kind in ("said", "notice")]
+            tokens = sum(map(view.group_tokens, turn))
+            if tokens > room:
+                break
+            keep_from, size = prompt.at, tokens
+    return keep_from, size
+
+
+def _quotes(view: View, keep_from: int, room: int, estimator: Estimator) -> str:
+    """What the user typed in this session before the turns that are replayed, as far as it still holds."""
+    from ra.context.compaction.quotes import Quotes  # only when a segment ends
+
+    quotes = Quotes(estimator)
+    for group in view.prompted:
+        quotes.add(group)
+    return quotes.write((group.place for group in view.prompted if group.at < keep_from), room, longest=QUOTE).text
+
+
+def _handover(dropped: Sequence[Group], last_words: str, quotes: str, segment: Segment, estimator: Estimator) -> str:
+    from ra.context.compaction.digest import Digest  # only when a segment ends
+
+    first, last = dropped[0].at, max(group.last_at for group in dropped)
+    head = (
+        f"[A new segment of this conversation begins here. What came before (#{first}-{last}) is not replayed; "
+        'nothing is lost: recall("#N") reads position N word for word, recall("some words") searches.]'
+    )
+    earlier = f'Earlier segments: recall("#{segment.opened_at}").' if segment.opened_at else ""
+    index = Digest(estimator).index(dropped, INDEX)
+    return "\n".join(part for part in (head, earlier, index, last_words, quotes) if part)
+
+
+def _said(older: Sequence[Group], room: int, estimator: Estimator, *, newest: bool) -> str:
+    """What was said before the turns that are replayed: the newest whole messages within the room, without tools.
+
+    With `newest`, no turn is replayed: then the last prompt and the last answer are there, if only both ends of them.
+    """
+    spoken = [(group, text) for group in older if (text := render.text_of(group.item.message).strip())]
+    lines = [f"{group.item.message.role}: {text}" for group, text in spoken]
+    prompts = [index for index, (group, _) in enumerate(spoken) if group.is_prompt]
+    sure = sorted({*prompts[-1:], len(lines) - 1}) if newest and lines else []
+    picked: dict[int, str] = {}
+    for index, share in zip(sure, fair([estimator.text(lines[index]) for index in sure], room), strict=True):
+        marker = f' [… recall("#{spoken[index][0].at}") reads the rest …] '
+        picked[index] = estimator.clip(lines[index], share, marker=marker)
+    room -= sum(map(estimator.text, picked.values()))
+    for index in range(len(lines) - 1, -1, -1):
+        if index not in picked:
+            room -= estimator.text(lines[index]) + 1
+            if room < 0:
+                break
+            picked[index] = lines[index]
+    return "\n".join(["What was said last:", *(picked[index] for index in sorted(picked))]) if picked else ""

@@ -1,0 +1,400 @@
+"""Holds every number about size: the window, what a request may have, what it has, and what an endpoint taught.
+
+All in the model's own tokens; `tokens.py` counts in those of o200k_base.
+"""
+
+import math
+from operator import is_
+from typing import Literal
+
+from ra.context.settings import CompactionSettings
+from ra.context.tokens import Estimator, scaled
+from ra.context.view import View
+from ra.core.facts import Checkpointed, Configured, EntryRemoved, EntrySet, Fact, Rewrite, Spent, TimelineEvent
+from ra.core.messages import Document, Image, Message, Text, Thinking, ToolCall, ToolResult
+from ra.core.model import Effort, Request, Usage
+from ra.core.value import Value, encode
+
+# --- the window, and what a request may have of it ---
+
+RESERVE = 0.10  # of the window, at most, is kept free for the answer
+DROP = 0.15  # how far below the threshold a compaction goes
+LOWEST = 0.50  # of the window: it never aims lower
+RATIO = 5 / 6  # target : trigger where the rule above gives no smaller target; 0.75 : 0.90
+SLACK = 1.02  # an estimate may miss by so much before the answer no longer fits beside the request
+LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
+
+
+class Window(Value, frozen=True):
+    """`limit` is None while nobody knows it: then nothing is compacted until an error teaches it, or what it left open
+    is guessed."""
+
+    limit: int | None
+    origin: Literal["configured", "learned", "catalog", "guessed", "unknown"]
+
+
+def resolve(configured: int | None, learned: int | None, catalog: int | None, *, guessed: bool = False) -> Window:
+    """What the user set wins over what an error taught, or let guess, and that over the catalog."""
+    if configured is not None:
+        return Window(configured, "configured")
+    if learned is not None:
+        return Window(learned, "guessed" if guessed else "learned")
+    if catalog is not None:
+        return Window(catalog, "catalog")
+    return Window(None, "unknown")
+
+
+def reserve(window: int, max_output: int) -> int:
+    """Tokens kept free for the answer."""
+    return min(max_output, int(window * RESERVE))
+
+
+def input_budget(window: int, max_output: int) -> int:
+    """Tokens that a request may have, tool definitions included."""
+    return window - reserve(window, max_output)
+
+
+def answer_room(window: int | None, total: int | None, max_output: int, effort: Effort) -> tuple[int, Effort]:
+    """The output that fits beside a request of `total` tokens, and the thinking that fits into that."""
+    if not window or not total or total * SLACK + max_output <= window:
+        return max_output, effort
+    reserved = reserve(window, max_output)
+    output = min(reserved, max(window - math.ceil(total * SLACK), reserved // 2 + 1))
+    if effort.budget > reserved // 2:
+        effort = Effort(effort.level, reserved // 2) if reserved // 2 >= LEAST_THINKING else Effort()
+    return output, effort
+
+
+def trigger(window: int | None, *, threshold: float, max_output: int, max_tokens: int | None = None) -> int | None:
+    """The largest total that is left alone: more than this is compacted. None: no limit is known."""
+    levels = [] if max_tokens is None else [max_tokens]
+    if window is not None:
+        levels += [int(window * threshold), input_budget(window, max_output)]
+    return min(levels, default=None)
+
+
+def target(window: int | None, *, threshold: float, max_tokens: int | None = None) -> int | None:
+    """What a compaction aims at: always less than the trigger, so that one compaction is not followed by the next.
+
+    `max_tokens` stands where window × threshold stands otherwise, and its target in the same proportion below it.
+    """
+    share = max(threshold - DROP, LOWEST)
+    if share >= threshold:  # a threshold of a half or less
+        share = threshold * RATIO
+    levels = [] if max_tokens is None else [int(max_tokens * share / threshold)]
+    if window is not None:
+        levels.append(int(window * share))
+    return min(levels, default=None)
+
+
+# --- what each part of a request may have when it has to shrink ---
+
+INDEX = 3_000  # tokens of an index in the place of hidden messages
+MERGED = 0.70  # of the allowance for indexes, when several become one: the next ones find some
+SUMMARY = 0.10  # of the window, for all that stands under the first prompt
+QUOTED = 4_000  # tokens, at most, for what the user typed and a compaction hid,
+QUOTED_SHARE = 0.10  # and at most so much of the window
+STEPS = 8  # an economical cut leaves at least so many groups: what the model works on right now,
+LARGEST_STEPS = 4  # unless they are larger than so many times what it would leave
+NAMED = 4  # parts that an error names
+
+
+def quotes_room(window: int | None, rate: float) -> int:
+    """Tokens of o200k_base for what the user typed and is no longer replayed."""
+    return QUOTED if window is None else min(QUOTED, int(window * QUOTED_SHARE / rate))
+
+
+class Allowance(Value, frozen=True):
+    """Sizes in o200k_base; `rate` tokens of the model are one of those.
+
+    - `limit` has to hold if the request `must_fit`; `goal` is what a compaction aims at.
+    - `recent` groups stay as they are at the end.
+    - `summary` is for all that stands under the first prompt, `index` for what stands in the gap: one index, or with
+      `stack` several, of which one with `merged_index` tokens is made when they are too many.
+    - `quotes` is for the user's own words, on top of these.
+    """
+
+    must_fit: bool
+    limit: int
+    goal: int
+    recent: int
+    summary: int
+    index: int
+    merged_index: int
+    quotes: int
+    rate: float
+    stack: bool = False
+
+    def scaled(self, view: View) -> int:
+        """The size of a view in the model's tokens."""
+        return scaled(view.tokens(), self.rate)
+
+
+def allow(
+    view: View,
+    total: int,
+    *,
+    settings: CompactionSettings,
+    limit: int | None,
+    max_output: int,
+    refit: int | None = None,
+    cut: tuple[int, int] | None = None,
+    eager: bool = False,
+    stack: bool = False,
+) -> Allowance:
+    """What the parts of a request that is now `total` tokens may have in a window of `limit`, in the model's tokens.
+
+    `refit` is another bound from above; `cut` says what an economical cut leaves, recent groups and indexes; an eager
+    compaction was asked for and comes down to half, however much would fit; with `stack` indexes may stand one behind
+    the other.
+    """
+    window = limit or total
+    rate = total / max(1, view.tokens())
+    budget = input_budget(limit, max_output) if limit else total
+    most = min(budget, refit or total)
+    aim = target(window, threshold=settings.threshold, max_tokens=settings.max_tokens) or most
+    goal = min(aim, most)
+    recent, index = cut or (int(window * settings.recent), int(INDEX * rate))
+    if cut:
+        steps = [group for group in view.groups if group.kind == "said"][-STEPS:]
+        working = min(int(sum(map(view.group_tokens, steps)) * rate), LARGEST_STEPS * recent)
+        recent, index = max(recent, min(working, int(window * settings.recent))), max(index, int(INDEX * rate))
+    if eager:
+        goal, recent = min(goal, total // 2), min(recent, int(total * settings.recent))
+    # What the system part and the prompts leave bounds all that a small window can hold.
+    fixed = view.fixed_tokens() + sum(map(view.group_tokens, view.pinned()))
+    free = max(0, int(goal / rate) - fixed)
+    # An economical cut is made long before the window is full: that the request is small now is no reason to forget.
+    for_index = max(0, int(min(budget, aim, refit or budget) / rate) - fixed) if cut and limit else free
+    index = min(int(index / rate), for_index // (2 if cut else 3))
+    return Allowance(
+        must_fit=total > most,
+        limit=int(most / rate),
+        goal=int(goal / rate),
+        recent=min(int(recent / rate), free // 2),
+        summary=min(int(window * SUMMARY / rate), free // 2),
+        index=index,
+        merged_index=max(int(index * MERGED), min(index, INDEX)) if cut else index,
+        quotes=quotes_room(window, rate),
+        rate=rate,
+        stack=stack,
+    )
+
+
+def too_small(view: View, allowance: Allowance, estimator: Estimator) -> str:
+    """The sentence for a request that cannot be made to fit: what fills it, largest first, and what to do about it."""
+    sizes = sorted(
+        ((scaled(estimator.section(section), allowance.rate), section.name) for section in view.sections), reverse=True
+    )
+    tools = scaled(estimator.tools(view.request().tools), allowance.rate)
+    largest = ", ".join(f"{name} {tokens}" for tokens, name in sizes[:NAMED])
+    total = sum(tokens for tokens, _ in sizes)
+    return (
+        f"The system part ({total} tokens: {largest}) and the tool definitions ({tools}) leave too little room for the "
+        f"conversation: a request may have {math.floor(allowance.limit * allowance.rate)} tokens. Use fewer tools "
+        "(--no-tools, agent.tools), a shorter system prompt, fewer instruction files (agent.context.patterns), fewer "
+        "entries (ra entry rm ID), or a model with a larger window (agent.compaction.contextWindow)."
+    )
+
+
+# --- how large the next request is: what was billed last, and an estimate of the rest ---
+
+CREDIBLE_BILL = 0.9  # of the last one, at least, while nothing was rewritten
+CREDIBLE_RATE = 6.0  # no model counts more of its tokens for one of o200k_base
+UNSEEN = 20_000  # tokens that a server may add to a request by itself: a prompt of its own, frames of tools
+
+
+def credible(usage: Usage, request: Request, window: int | None, estimator: Estimator) -> bool:
+    """Can a call have used this much? More than its window only if a bound that needs no counting allows for it."""
+    most_output = 2 * (request.max_output + request.effort.budget) + UNSEEN
+    total = usage.total_input
+    small = total <= UNSEEN or (window is not None and total <= window)
+    return usage.output <= most_output and (small or total <= estimator.bound(request) * 2 + UNSEEN)
+
+
+class Meter:
+    """Folds events into a view and keeps the last bill in step with it. Bills are facts: a replay measures the same."""
+
+    def __init__(self, view: View, estimator: Estimator) -> None:
+        self.cut = False  # was there a compaction since the last bill?
+        self._view = view
+        self._estimator = estimator
+        self._billed: tuple[int, int] | None = None  # the first so many groups, with all above them, are so many tokens
+        self._refused = 0.0  # tokens of the model for one of o200k_base, as an overflow told
+
+    @property
+    def billed(self) -> int:
+        """The last bill that still says something about the next request, or 0."""
+        return self._billed[1] if self._billed else 0
+
+    def apply(self, event: TimelineEvent) -> None:
+        fact = event.fact
+        if self._rewrites(fact):
+            self._billed = None
+        self._view.apply(event)
+        match fact:
+            case Spent(purpose="turn", usage=usage):
+                self.cut = False
+                # Requests grow, but some servers leave out what their cache held.
+                if usage.total_input and usage.total_input >= self.billed * CREDIBLE_BILL:
+                    self._billed = (len(self._view.groups) - self._just_answered(), usage.total_input)
+            case Checkpointed(after=after):
+                self.cut = True
+                self._billed = (len(self._view.groups), after) if after else None
+
+    def measure(self, near: int | None = None, *, window: int | None = None) -> int | None:
+        """The size of the next request. None when a bound proves it to be at most `near`: then nothing is counted."""
+        start, billed = self._billed or (0, 0)
+        if near is not None and (billed or not self._view.counted):
+            unbilled = Request("", (), self._view.messages_since(start)) if billed else self._view.request()
+            if billed + self._estimator.bound(unbilled) <= near:
+                return None
+        plain, since = self._view.tokens(), self._view.tokens_since(start)
+        if billed and not self._credible(billed, plain - since, window):
+            self._billed, billed = None, 0
+        if not billed:
+            total = self._estimator.scaled(plain)
+        else:
+            total = billed + scaled(since, self._rate(billed, plain - since))
+        return max(total, scaled(plain, self._refused))
+
+    def _credible(self, billed: int, plain: int, window: int | None) -> bool:
+        """Is it no contradiction? What was answered fitted into its window, unless our window is wrong: then we count
+        about as much ourselves."""
+        return window is None or billed <= window or billed <= plain * 2 * self._estimator.factor + UNSEEN
+
+    def refuse(self, sent: int | None, at_least: int = 1) -> int:
+        """The request was refused: until it is cut, it counts for what was sent, or where that was not told for at
+        least so much."""
+        plain = self._view.tokens()
+        size = sent or max(self.measure(None) or 1, at_least)
+        self._refused = min(CREDIBLE_RATE, size / max(1, plain))
+        return size
+
+    def accept(self) -> None:
+        """What was refused is not sent again."""
+        self._refused = 0.0
+
+    def _rate(self, billed: int, plain: int) -> float:
+        """Tokens of the model for one of o200k_base, as this session's bill says; within what calibration may miss."""
+        factor = self._estimator.factor
+        return min(max(billed / max(1, plain), factor / 2), factor * 2)
+
+    def _just_answered(self) -> bool:
+        """Is the last group the answer to what was billed? Its calls have no results yet."""
+        last = self._view.groups[-1] if self._view.groups else None
+        return last is not None and last.item.message.role == "assistant" and (last.open or not last.results)
+
+    def _rewrites(self, fact: Fact) -> bool:
+        """Does it change what was sent before? Then the last bill says nothing about the next request."""
+        match fact:
+            case Configured(model=model, sections=sections, tools=tools, base=base):
+                last = self._view.configured
+                unchanged = last is not None and (last.model, last.sections, last.tools) == (model, sections, tools)
+                return base is not None or not unchanged
+            case EntrySet(id=id) | EntryRemoved(id=id):
+                return id in self._view.entries
+            case _:
+                return isinstance(fact, Rewrite)
+
+
+# --- how large a window is whose server refuses and does not say it all: less and less is tried ---
+
+# By refusals in a row: what of the refused request is tried next, where no limit was named; and how many times the
+# limit the request is taken for, where that was named and not what was sent.
+SHARES = (0.75, 0.5, 0.02)
+MOST = (0.75, 0.75, 0.5)  # of the refused request, whatever was taken before: counts of other text may mislead
+EXCESS = (1.05, 1.5, 50.0)
+CREDIBLE_EXCESS = 2.0  # a bill is believed up to so many times our count
+AGAIN = 1.2  # times what was taken before: a cut aims below the window, so that no less than that is sent
+
+
+class Refusals:
+    """Folds what the model answered, and counts what it refused since."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._taken = 0  # the largest request that this model answered
+        self._model = ""
+
+    def apply(self, event: TimelineEvent) -> None:
+        match event.fact:
+            case Spent(purpose="turn", usage=usage):
+                self._count, self._taken = 0, max(self._taken, usage.total_input)
+            case Configured(model=model) if model != self._model:
+                self._model, self._taken = model, 0
+
+    def accept(self, window: Window, counted: int | None, billed: int) -> Window:
+        """The window, or a larger one where more was taken than an error taught or let guess.
+
+        A bill far above our own count proves nothing.
+        """
+        too_low = window.origin in ("guessed", "learned") and billed > (window.limit or 0)
+        credible = counted is not None and billed <= counted * CREDIBLE_EXCESS
+        return Window(billed, "guessed") if too_low and credible else window
+
+    def at_least(self, limit: int | None) -> int:
+        """The size of a refused request that was not told."""
+        return int((limit or 0) * EXCESS[self._step])
+
+    def learn(self, window: Window, limit: int | None, size: int) -> Window:
+        """The window after a refusal of `size` tokens. What the user set is only lowered."""
+        if limit is None:
+            window = self._guess(size)
+        elif window.origin != "configured" or window.limit is None or limit < window.limit:
+            window = Window(limit, "learned")
+        self._count += 1
+        return window
+
+    def _guess(self, size: int) -> Window:
+        """Without a limit less and less is tried, but no less than was taken before if that was much less."""
+        last = self._step == len(SHARES) - 1
+        between = self._taken * AGAIN if last else math.sqrt(self._taken * size)
+        return Window(math.ceil(max(size * SHARES[self._step], min(between, size * MOST[self._step]))), "guessed")
+
+    @property
+    def _step(self) -> int:
+        return min(self._count, len(SHARES) - 1)
+
+
+# --- how a request is made up, roughly and for nothing: bytes by source, by which the ledger divides a known bill ---
+
+PICTURE = 6000  # an image or a page costs about what so many bytes of text cost
+
+
+class Sizes:
+    """Counts each message once: the next request costs what is new in it."""
+
+    def __init__(self) -> None:
+        self._messages: tuple[Message, ...] = ()
+        self._parts: dict[str, int] = {}
+
+    def of(self, request: Request) -> dict[str, int]:
+        """Sections by name, `tools`, results by `tool:NAME`, named messages by name, and the `conversation`."""
+        counted = self._messages
+        if not (len(request.messages) >= len(counted) and all(map(is_, request.messages, counted))):
+            counted, self._parts = (), {}
+        for message in request.messages[len(counted) :]:
+            for source, size in _sized(message):
+                self._parts[source] = self._parts.get(source, 0) + size
+        self._messages = request.messages
+        fixed = {section.name: len(section.content) for section in request.sections}
+        if request.tools:
+            fixed["tools"] = len(encode(request.tools))
+        return fixed | {name: size + fixed.get(name, 0) for name, size in self._parts.items()}
+
+
+def _sized(message: Message) -> list[tuple[str, int]]:
+    sizes = []
+    for block in message.blocks:
+        match block:
+            case ToolResult(name=name, content=content):
+                size = sum(len(part.text) if isinstance(part, Text) else PICTURE for part in content)
+                sizes.append((f"tool:{name}", size))
+            case ToolCall(name=name, args=args):
+                sizes.append((message.name or "conversation", len(name) + len(encode(args))))
+            case Text(text) | Thinking(text):
+                sizes.append((message.name or "conversation", len(text)))
+            case Image() | Document():
+                sizes.append((message.name or "attachments", PICTURE))
+    return sizes

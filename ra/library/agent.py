@@ -1,0 +1,418 @@
+"""One conversation of a Python program with a model."""
+
+import asyncio
+import os
+import queue
+import threading
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+
+from typing_extensions import TypeVar
+
+from ra.app import App
+from ra.config.load import resolve
+from ra.config.options import Options
+from ra.core.asking import Asker
+from ra.core.errors import RaError, Refused, UsageError
+from ra.core.events import Event, RunEnded
+from ra.core.facts import Checkpointed, Entry, Said, Spent
+from ra.core.messages import Message, say
+from ra.core.model import ModelInfo
+from ra.core.ports import Provider, Timeline
+from ra.providers.retry import Retries
+from ra.session.budget import RUNNING, Limits
+from ra.session.session import Session
+from ra.tools.policy.rules import BUILTIN
+from ra.tools.settings import Edits
+from ra.tools.tool import Output, Tool, text_output
+
+if TYPE_CHECKING:
+    from ra.session.agent_file import Handler
+    from ra.session.snapshot import Snapshot
+
+OutputT = TypeVar("OutputT", default=str)
+
+HistoryMessage = Message | Mapping[str, str]
+"""A message as ra has it, or a plain `{"role": "user", "content": "…"}`."""
+
+
+class Unanswered(RaError):
+    """A run that ended without an answer; `ended` says how, and what it cost."""
+
+    def __init__(self, ended: RunEnded) -> None:
+        super().__init__(ended.error or f"The run ended: {ended.outcome}.")
+        self.ended = ended
+
+
+class Agent(Generic[OutputT]):
+    """One conversation with a model. Prompts follow each other; `session` goes on with one that is stored.
+
+    Settings are those of ra.yaml, by their dotted keys: `Agent("…", settings={"agent.compaction.strategy": "digest"})`.
+    The configuration files of `cwd` hold as they do on the command line. What a project's configuration may run needs
+    `ra trust`, as ever.
+
+    `tools` are functions with type hints and a docstring; they stand beside the built-in ones, of which
+    `builtin_tools` names those that are offered. `output_type` is what an answer becomes: a struct, a dataclass, a
+    pydantic model or a JSON schema. `provider` is a name, or an object that answers requests itself. `history` are
+    messages that were said before. A `handler(ctx, wake)` composes the context and runs the agent, as that of an agent
+    file does. `edits` says what becomes of writes by the file tools: `auto` (`write=True`), `ask` (the default where
+    there is somebody to `ask`), `off` (the default elsewhere).
+    """
+
+    def __init__(
+        self,
+        model: str | None = None,
+        *,
+        provider: str | Provider | None = None,
+        system_prompt: str | None = None,
+        output_type: type[OutputT] | Mapping[str, Any] | None = None,
+        tools: bool | Sequence[Callable[..., Any] | Tool] = True,
+        builtin_tools: bool | Sequence[str] = True,
+        history: Sequence[HistoryMessage] = (),
+        max_cost: float | None = None,
+        max_tokens: int | None = None,
+        max_iterations: int | None = None,
+        max_duration: float | None = None,
+        settings: Mapping[str, Any] | None = None,
+        session: str | None = None,
+        save: bool = True,
+        edits: Edits | None = None,
+        write: bool = False,
+        allow: Sequence[str] = (),
+        deny: Sequence[str] = (),
+        cwd: Path | str | None = None,
+        env: Mapping[str, str] | None = None,
+        ask: Asker | None = None,
+        agent: str | None = None,
+        handler: "Handler | None" = None,
+        untrusted: Literal["refuse", "ignore", "trust"] = "refuse",
+    ) -> None:
+        own_provider = None if provider is None or isinstance(provider, str) else provider
+        named = {
+            "agent.model": model if own_provider is None else model or _name_of(own_provider),
+            "agent.provider": provider if own_provider is None else "scripted",
+            "agent.systemPrompt": system_prompt,
+            "agent.maxCost": max_cost,
+            "agent.maxTokenBudget": max_tokens,
+            "agent.maxIterations": max_iterations,
+            "agent.maxDuration": max_duration,
+        }
+        chosen = {key: value for key, value in named.items() if value is not None} | dict(settings or {})
+        chosen |= {f"agent.tools.{name}": {"enabled": False} for name in _left_out(builtin_tools)}
+        self._env = os.environ if env is None else env
+        self._output_format: Any = None
+        if output_type is not None and output_type is not str:
+            from ra.library.output import format_of  # jsonschema, for those who want more than text
+
+            self._output_format = format_of(output_type)
+        brought = _tools(tools)
+        self._history = tuple(_message(message) for message in history)
+        if self._history and session is not None:
+            raise UsageError("Agent: a session has its history; give either session or history.")
+        resolved = resolve(
+            cwd=Path(cwd or Path.cwd()).resolve(),
+            env=self._env,
+            flags={key: (value, f"Agent({key})") for key, value in chosen.items()},
+            agent=agent,
+            trusting=untrusted == "trust",
+        )
+        if resolved.untrusted and untrusted == "refuse":
+            raise Refused(
+                "This project's configuration wants to run or reach what you have not agreed to: "
+                f"{', '.join(item.line for item in resolved.untrusted)}. "
+                'Look at it, then run `ra trust`; Agent(untrusted="ignore") goes on without it.'
+            )
+        options = Options(
+            tools=bool(brought) or tools is True,
+            edits=edits or ("auto" if write else None),
+            allow=tuple(allow),
+            deny=tuple(deny),
+            terminal=ask is not None,
+            channel="api",
+            agent=agent or "",
+        )
+        self.warnings: list[str] = list(resolved.notes)
+        factory = OwnProvider(own_provider) if own_provider is not None else None
+        self.app: App = App(
+            resolved,
+            options,
+            env=self._env,
+            warn=self.warnings.append,
+            handler=handler,
+            providers=factory,
+            tools=brought,
+        )
+        self.app.check()
+        self.ended: RunEnded | None = None
+        self._resume = session
+        self._save = save
+        self._ask = ask
+        self._session: Session | None = None
+        self._memory: Timeline | None = None  # the conversation, if it is not saved
+        self._running = False
+
+    @property
+    def session(self) -> str:
+        """The id of the conversation, "" before the first prompt."""
+        return self._session.id if self._session else self._resume or ""
+
+    # --- asking ---
+
+    async def run(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> AsyncGenerator[Event, None]:
+        """Everything that happens, as it happens; the last event is RunEnded. References in the prompt are resolved.
+
+        Closing the stream interrupts the run (`contextlib.aclosing`): what was said until then is kept.
+        """
+        if self._running:
+            raise UsageError("This agent is still at work on a prompt. Take another Agent, or wait for its RunEnded.")
+        self._running, self.ended = True, None
+        try:
+            message = await self._message(prompt, files)
+            above = RUNNING.get()  # of a run whose tool this is: both take from the same budget
+            run = self._open().prompt(
+                message,
+                ask=self._ask,
+                budget=above if above is not None and self.app.recipe.limits == Limits() else None,
+                answer_format=self._output_format,
+            )
+            async with aclosing(aiter(run)) as events:
+                async for event in events:
+                    if isinstance(event, RunEnded):
+                        self.ended = event
+                    yield event
+        finally:
+            self._running = False
+
+    async def answer(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> OutputT:
+        """The answer alone: text, or a value of `output_type`. Raises Unanswered when there is none."""
+        async for _ in self.run(prompt, files=files):
+            pass
+        assert self.ended is not None
+        if self.ended.outcome != "answered":
+            raise Unanswered(self.ended)
+        text: Any = self.ended.answer
+        value: OutputT = self._output_format.value(text) if self._output_format else text
+        return value
+
+    def ask(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> OutputT:
+        """The answer, for programs that do not use `async`. The conversation goes on with the next `ask`."""
+
+        async def once() -> OutputT:
+            async with self:
+                return await self.answer(prompt, files=files)
+
+        answer: OutputT = _run_sync(once())
+        return answer
+
+    def stream(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> Iterator[Event]:
+        """What `run` gives, for programs that do not use `async`. Closing the iterator interrupts the run."""
+        events: queue.Queue[Event | BaseException | None] = queue.Queue()
+        leave = threading.Event()
+
+        async def pump() -> None:
+            async with self, aclosing(self.run(prompt, files=files)) as stream:
+                async for event in stream:
+                    events.put(event)
+                    if leave.is_set():
+                        return
+
+        def work() -> None:
+            try:
+                asyncio.run(pump())
+            except BaseException as error:  # noqa: BLE001 - raised where the events are read
+                events.put(error)
+            events.put(None)
+
+        thread = threading.Thread(target=work, name="ra-stream", daemon=True)
+        thread.start()
+        try:
+            while (event := events.get()) is not None:
+                if isinstance(event, BaseException):
+                    raise event
+                yield event
+        finally:
+            leave.set()
+            thread.join()
+
+    # --- the conversation ---
+
+    @property
+    def history(self) -> list[Message]:
+        """Everything that was said and done, oldest first; `Agent(history=…)` goes on from there."""
+        if self._session is not None:
+            events = list(self._session.events())
+        elif self._memory is not None:
+            events = list(self._memory.events())
+        elif self._resume:
+            events = list(self.app.store.open(self._resume, write=False).events())
+        else:
+            return list(self._history)
+        return [event.fact.message for event in events if isinstance(event.fact, Said)]
+
+    async def context(self, prompt: str | None = None) -> "Snapshot":
+        """The next request, by source, with tokens and price: `.report.rows`, `.report.total`, `.report.cost`."""
+        session = self._open()
+        return await session.preview(await self._message(prompt, ())) if prompt else await session.context()
+
+    async def compact(self, focus: str = "") -> Checkpointed | None:
+        """Shorten what the model sees, now. None when there was nothing to gain."""
+        return await self._open().compact(focus)
+
+    async def recall(self, query: str) -> str:
+        """Search the conversation, or read a reference back word for word."""
+        return await self._open().recall(query)
+
+    def pin(self, id: str, content: str, *, name: str = "") -> bool:
+        """Keep a text in every request from now on. False when it already says exactly that."""
+        return self._open().pin(id, content, name=name)
+
+    def unpin(self, id: str) -> bool:
+        """False when there is no such entry."""
+        return self._open().unpin(id)
+
+    def entries(self) -> tuple[Entry, ...]:
+        """What is pinned."""
+        return self._open().entries()
+
+    def as_tool(self, *, name: str, description: str) -> Tool:
+        """This agent as a tool of another: each call is a conversation of its own, and has the other's budget."""
+        from ra.tools.custom import function_tool
+
+        async def run(task: str) -> Output:
+            session = self.app.session(self.app.timeline(ephemeral=True))
+            prepared = await self.app.prompts.prepare(task)
+            above = RUNNING.get() if self.app.recipe.limits == Limits() else None
+            nested = session.prompt(prepared.message, ask=self._ask, budget=above, answer_format=self._output_format)
+            try:
+                async for _ in nested:
+                    pass
+            finally:
+                await session.close()
+            end = nested.ended
+            assert end is not None, "a run ends with RunEnded"
+            spent = Spent(end.model, end.usage, end.dollars, purpose="agent", seconds=round(end.seconds, 3))
+            if end.outcome == "answered":
+                return text_output(end.answer, facts=(spent,))
+            why = f"{name} gave no answer: {end.error or end.outcome}."
+            return text_output(why, is_error=True, facts=(spent,))
+
+        run.__name__ = name
+        run.__doc__ = description
+        return function_tool(run)
+
+    # --- the end ---
+
+    async def close(self) -> None:
+        """Let go of connections and of the session's file. The next prompt opens them again."""
+        if self._session is not None:
+            session, self._session = self._session, None
+            self._resume = session.id or None
+            await session.close()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _run_sync(self.close())
+
+    def _open(self) -> Session:
+        if self._session is None and self._save:
+            self._session = self.app.open(resume=self._resume, history=self._unsaid())
+        elif self._session is None:
+            if self._memory is None:
+                self._memory = self.app.timeline(self._resume, ephemeral=True, history=self._unsaid())
+            self._session = self.app.session(self._memory)
+        return self._session
+
+    def _unsaid(self) -> tuple[Message, ...]:
+        return () if self._resume else self._history
+
+    async def _message(self, prompt: str | Message, files: Sequence[Path | str]) -> Message:
+        if isinstance(prompt, Message):
+            return prompt
+        prepared = await self.app.prompts.prepare(prompt, files=[Path(file) for file in files])
+        self.warnings.extend(prepared.warnings)
+        return prepared.message
+
+
+class OwnProvider:
+    """Answers with an object of the program: whatever model is asked for, it is the one."""
+
+    def __init__(self, provider: Provider) -> None:
+        self._provider = provider
+
+    def connect(self, provider: str, model: str, *, retries: Retries | None = None) -> Provider:
+        return self._provider
+
+    def info(self, provider: str, model: str) -> ModelInfo:
+        return ModelInfo(model)
+
+    def address(self, provider: str) -> str:
+        return f"python:{_name_of(self._provider)}"
+
+
+def ask(prompt: str, **options: Any) -> str:
+    """One prompt, one answer: `ra.ask("…", model="…")`."""
+    agent: Agent[str] = Agent(**options)
+    return agent.ask(prompt)
+
+
+def _name_of(provider: Provider) -> str:
+    if not callable(getattr(provider, "stream", None)):  # what a type checker would say, for those without one
+        raise UsageError(f"Agent: provider is a {type(provider).__name__}; use a name, or an object with `stream`.")
+    return str(getattr(provider, "name", "") or type(provider).__name__)
+
+
+def _tools(tools: bool | Sequence[Callable[..., Any] | Tool]) -> tuple[Tool, ...]:  # noqa: FBT001 - the library's own
+    if isinstance(tools, bool):
+        return ()
+    from ra.tools.custom import function_tool
+
+    brought: list[Tool] = []
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):
+        raise UsageError(f"Agent: tools is a {type(tools).__name__}; use a list of functions, True or False.")
+    for tool in tools:
+        if not isinstance(tool, Tool) and not callable(tool):
+            raise UsageError(
+                f"Agent: tools holds a {type(tool).__name__}; use functions, or another agent's as_tool()."
+            )
+        brought.append(tool if isinstance(tool, Tool) else function_tool(tool))
+    return tuple(brought)
+
+
+def _left_out(names: bool | Sequence[str]) -> list[str]:  # noqa: FBT001 - the library's own
+    if isinstance(names, bool):
+        return [] if names else list(BUILTIN)
+    if unknown := sorted(set(names) - set(BUILTIN)):
+        raise UsageError(f"Agent: builtin_tools names {unknown[0]!r}; built in are {', '.join(BUILTIN)}.")
+    return [name for name in BUILTIN if name not in names]
+
+
+def _message(message: HistoryMessage) -> Message:
+    if isinstance(message, Message):
+        return message
+    plain: Any = message  # what a program without a type checker may put here
+    role, content = (plain.get("role"), plain.get("content")) if isinstance(plain, Mapping) else (None, None)
+    if role in ("system", "user", "assistant") and isinstance(content, str):
+        return say(role, content)
+    form = "{'role': 'user' or 'assistant', 'content': text}"
+    raise UsageError(f"Agent: history holds {str(plain)[:100]!r}; use Messages, or {form}.")
+
+
+def _run_sync(work: Coroutine[Any, Any, Any]) -> Any:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work)
+    # A loop is running already, as in a notebook: ours runs in a thread, and this one waits for it.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(asyncio.run, work).result()

@@ -1,0 +1,118 @@
+// Calls the default export of a hook file with `ctx`, which comes as JSON on stdin; what it changed goes to stdout.
+import { readFileSync } from "node:fs";
+import module from "node:module";
+import { pathToFileURL } from "node:url";
+
+const file = process.argv[2];
+const [major, minor] = process.versions.node.split(".").map(Number);
+const strips = major > 23 || (major === 23 && minor >= 6) || (major === 22 && minor >= 18);
+
+// Files without a package.json are taken for what they are: modules if they import or export, TypeScript always.
+// A node that strips types does that by itself.
+const loader = `
+  import { readFile } from "node:fs/promises";
+  export async function load(url, context, next) {
+    const path = url.split("?")[0];
+    const isTs = /\\.m?ts$/.test(path);
+    if (!url.startsWith("file:") || !(isTs || path.endsWith(".js")) || (isTs && ${strips})) return next(url, context);
+    const source = await readFile(new URL(path), "utf8");
+    const isModule = isTs || /^\\s*(export|import)\\b[^(]/m.test(source);
+    return isModule ? { format: "module", source, shortCircuit: true } : next(url, context);
+  }`;
+if (module.register) module.register("data:text/javascript," + encodeURIComponent(loader));
+
+// stdout carries the answer alone.
+for (const name of ["log", "info", "debug"]) console[name] = (...words) => console.error(...words);
+
+const VERBATIM = new Set(["args", "schema", "attrs", "parts"]);
+const renamed = (value, rename) =>
+  Array.isArray(value)
+    ? value.map((item) => renamed(item, rename))
+    : value && typeof value === "object"
+      ? Object.fromEntries(
+          Object.entries(value).map(([key, item]) => [rename(key), VERBATIM.has(key) ? item : renamed(item, rename)]),
+        )
+      : value;
+const camel = (key) => key.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
+const snake = (key) => key.replace(/[A-Z]/g, (letter) => "_" + letter.toLowerCase());
+
+// A message has `content`, its text, beside its blocks.
+const textOf = (message) =>
+  (message.blocks ?? []).filter((block) => block.type === "text").map((block) => block.text).join("\n");
+const isMessage = (value) => value && typeof value === "object" && value.role && Array.isArray(value.blocks);
+const withContent = (value) => {
+  if (Array.isArray(value)) return value.map(withContent);
+  if (isMessage(value)) return { ...value, content: textOf(value) };
+  if (!value || typeof value !== "object") return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, VERBATIM.has(key) ? item : withContent(item)]),
+  );
+};
+const withoutContent = (value) => {
+  if (Array.isArray(value)) return value.map(withoutContent);
+  if (!value || typeof value !== "object") return value;
+  if (isMessage(value)) {
+    const { content, ...message } = value;
+    return content === textOf(value) || content === undefined ? message : { role: value.role, content };
+  }
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) => [key, VERBATIM.has(key) ? item : withoutContent(item)]),
+  );
+};
+
+const given = JSON.parse(readFileSync(0, "utf8"));
+const answer = {};
+const ctx = withContent(renamed(given, camel));
+const before = JSON.parse(JSON.stringify(ctx));
+ctx.stop = (reason) => { answer.stop ??= reason || true; };
+ctx.deny = (reason) => { answer.deny ??= reason || true; };
+ctx.compact = () => { answer.compact = true; };
+const slots = [];
+const rendered = { messages: [] };
+if (ctx.slots) {
+  const history = ctx.history;
+  ctx.history = { all: () => history, recent: (count) => (count > 0 ? history.slice(-count) : []) };
+  ctx.slots = {
+    add: (name, content, options = {}) => { slots.push({ name, content: withoutContent(content ?? null), ...options }); },
+    render: () => rendered,
+  };
+}
+
+const fail = (words) => { console.error(words); process.exit(1); };
+let exported;
+try {
+  exported = await import(pathToFileURL(file));
+} catch (error) {
+  const typed = error instanceof SyntaxError && /\.m?ts$/.test(file) && !strips;
+  fail(
+    typed
+      ? `${file} holds TypeScript types (${error.message}), and node ${process.versions.node} cannot strip them: ` +
+          "use node 22.18 or newer, or leave the types out."
+      : `${error.stack ?? error}`.split("\n").slice(0, 6).reverse().join(" | "),
+  );
+}
+const named = exported[given.hook] ?? exported.default?.[given.hook];
+const hook = [exported.default, exported.default?.default, named].find((value) => typeof value === "function");
+if (!hook) fail(`${file} has no default export that is a function: write \`export default async (ctx) => { … }\`.`);
+let result;
+try {
+  result = await hook(ctx);
+} catch (error) {
+  fail(`${error?.stack ?? error}`.split("\n").slice(0, 6).reverse().join(" | "));
+}
+if (result !== undefined && result !== ctx && result !== rendered)
+  fail(`${given.hook} returned ${typeof result}; a hook returns nothing: it changes ctx, or calls ctx.stop(reason).`);
+
+// Only what was changed is told, so that reading costs nothing and no value is touched by accident.
+const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
+const context = {};
+for (const [key, value] of Object.entries(ctx)) {
+  if (typeof value === "function" || key === "slots" || key === "history" || same(value, before[key])) continue;
+  const parts = value && typeof value === "object" && !Array.isArray(value) && !isMessage(value);
+  context[key] = parts
+    ? Object.fromEntries(Object.entries(value).filter(([name, part]) => !same(part, before[key]?.[name])))
+    : value;
+}
+if (slots.length) context.slots = slots;
+if (Object.keys(context).length) answer.context = renamed(withoutContent(context), snake);
+process.stdout.write(JSON.stringify(answer) + "\n");

@@ -1,0 +1,178 @@
+"""Which provider and model does a name mean? Short names, `provider/model`, families of vendors, and near misses."""
+
+import re
+from collections.abc import Mapping
+
+from ra.core.errors import UserError
+from ra.core.model_names import stems_of
+from ra.core.value import Value
+from ra.providers import catalog
+from ra.providers.account import Env, base_url, has_key
+from ra.providers.settings import ProviderName, ProviderSettings
+from ra.providers.vendors import BY_NAME, IN_PROCESS
+
+FAMILIES: dict[str, tuple[ProviderName, str]] = {
+    "fable": ("anthropic", "claude-fable-"),
+    "opus": ("anthropic", "claude-opus-"),
+    "sonnet": ("anthropic", "claude-sonnet-"),
+    "haiku": ("anthropic", "claude-haiku-"),
+    "gpt": ("openai", "gpt-"),
+    "gemini": ("google", "gemini-"),
+    "flash": ("google", "gemini-"),
+}
+"""Short names: the vendor, and how the ids of the family begin."""
+
+VENDOR_OF = {"claude": "anthropic", "gpt": "openai", "chatgpt": "openai", "gemini": "google"}
+"""By the first word of an id, for models that are newer than the catalog."""
+
+ANY_NAME = ("openai-chat", "scripted")  # a server of one's own, or a file: no name is a mistake there
+
+CLOSE = 0.8  # of difflib's ratio between two names without digits
+
+
+class ModelChoice(Value, frozen=True):
+    """A model, and whose it is; no provider: whoever is in force."""
+
+    model: str
+    provider: ProviderName | None = None
+
+
+class UnknownModel(UserError):
+    """A name that is nearly one of the catalog's. `suggestion` is the name that was probably meant."""
+
+    def __init__(self, name: str, suggestion: str) -> None:
+        super().__init__(
+            f"There is no model {name!r} in the catalog; did you mean {suggestion}? Nothing was sent. "
+            f"To use the name as it is, say whose it is: -m PROVIDER/{name}"
+        )
+        self.name = name
+        self.suggestion = suggestion
+
+
+def newest(short: str) -> str:
+    """The newest model of a family; of two with one version, the first of the catalog."""
+    provider, prefix = FAMILIES[short]
+    word = short if short not in prefix else ""  # flash: only ids with that word
+    ids = [
+        row.info.id
+        for row in catalog.rows()
+        if row.provider == provider and row.info.id.startswith(prefix) and word in ("", *row.info.id.split("-"))
+    ]
+    return max(ids, key=version)  # max keeps the first of equals
+
+
+def version(id: str) -> tuple[int, ...]:
+    """The numbers of an id in order: claude-opus-4-6 is older than claude-opus-5."""
+    return tuple(int(number) for number in re.findall(r"(?<![a-z\d])\d{1,2}(?![a-z\d])", id))
+
+
+def named(name: str) -> ModelChoice:
+    """What a name means by itself. Nothing is decided about one that the catalog does not know."""
+    lower = name.lower()
+    if lower in FAMILIES:
+        return ModelChoice(newest(lower), FAMILIES[lower][0])
+    owner, slash, model = name.partition("/")
+    if slash and model and owner.lower() in (*BY_NAME, *IN_PROCESS):
+        model = newest(model.lower()) if model.lower() in FAMILIES else model
+        return ModelChoice(model, owner.lower())
+    if lower.endswith(".gguf"):
+        return ModelChoice(name, "local")
+    provider_of = {row.info.id: row.provider for row in catalog.rows()}
+    provider = next((provider_of[stem] for stem in stems_of(lower) if stem in provider_of), None)
+    if provider is None:
+        provider = VENDOR_OF.get(re.split(r"[-\d.]", lower, maxsplit=1)[0])
+    # Open models have no vendor of their own: whoever is in force serves them.
+    return ModelChoice(name, None if provider == "openai-chat" else provider)
+
+
+def choose(
+    name: str,
+    in_force: ProviderName,
+    settings: Mapping[str, ProviderSettings],
+    env: Env,
+    *,
+    asked_for: bool,
+) -> ModelChoice:
+    """Whom a name goes to, `in_force` if nobody else. `asked_for`: the user named that provider along with the model.
+
+    Raises UnknownModel for a near miss of a name that the catalog knows.
+    """
+    choice = named(name)
+    spelled = "/" in name and choice.model != name  # provider/model
+    if not spelled and in_force not in ANY_NAME:
+        _check(choice.model)
+    if choice.provider == in_force:
+        return choice
+    gateway = serves_any(in_force, settings, env)
+    if asked_for or (gateway and not _reachable(choice.provider, settings, env)):
+        # A gateway has names of its own, and `anthropic/claude-opus-5` may be one of them.
+        return ModelChoice(name if spelled else choice.model, in_force)
+    return choice if choice.provider is not None else ModelChoice(choice.model, in_force)
+
+
+def _check(model: str) -> None:
+    if suggestion := near_miss(model):
+        raise UnknownModel(model, suggestion)
+
+
+def near_miss(name: str) -> str:
+    """A name of the catalog that this one is a misspelling of; "" for a known name and for one that is simply new.
+
+    Numbers are never corrected: `gpt-5.9` may be newer than the catalog. Letters and separators are.
+    """
+    ids = [row.info.id for row in catalog.rows()]
+    lower = name.lower()
+    if any(stem in ids for stem in stems_of(lower)) or "/" in name or lower.startswith("ft:"):
+        return ""
+    same_parts = {_parts(id): id for id in reversed(ids)}
+    same_characters = {_bare(id): id for id in reversed(ids)}
+    if id := same_parts.get(_parts(lower)) or same_characters.get(_bare(lower)):
+        return id
+    if not re.search(r"\d", lower):
+        return _family(lower)
+    letters = _letters(lower)
+    if not letters or lower.endswith(".gguf") or any(_letters(id) == letters for id in ids):
+        return ""  # a file; or the family is right, and its number is new
+    from difflib import SequenceMatcher  # only for a name that nobody knows
+
+    numbers = re.findall(r"\d+", lower)
+    candidates = [id for id in ids if re.findall(r"\d+", id) == numbers] or ids
+    ratios = [SequenceMatcher(None, letters, _letters(id)).ratio() for id in candidates]
+    best = max(ratios)
+    return candidates[ratios.index(best)] if best >= CLOSE else ""
+
+
+def _family(name: str) -> str:
+    """The newest of the family that a name without numbers is near to: `claude-opus`, `sonet`, `chatgpt`."""
+    from difflib import get_close_matches  # only for a name that nobody knows
+
+    names = {prefix.strip("-"): short for short, (_, prefix) in FAMILIES.items()}
+    names |= {short: short for short in FAMILIES} | {"claude": "sonnet", "chatgpt": "gpt", "gemini-flash": "flash"}
+    matches = get_close_matches(name, names, n=1, cutoff=0.7)
+    return newest(names[matches[0]]) if matches else ""
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    """Words and numbers in any order: gemini-flash-2.5 is gemini-2.5-flash."""
+    return tuple(sorted(re.findall(r"[a-z]+|\d+", name)))
+
+
+def _bare(name: str) -> str:
+    return re.sub(r"[^a-z\d]", "", name)
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z]", "", name)
+
+
+def serves_any(provider: ProviderName, settings: Mapping[str, ProviderSettings], env: Env) -> bool:
+    """Whether it is a gateway, a server of one's own or a script: it has models of any name."""
+    if provider in IN_PROCESS or provider in ANY_NAME:
+        return provider in ANY_NAME
+    return bool(base_url(provider, settings.get(provider, ProviderSettings()), env))
+
+
+def _reachable(provider: ProviderName | None, settings: Mapping[str, ProviderSettings], env: Env) -> bool:
+    if provider is None or provider in IN_PROCESS:
+        return provider is not None
+    return has_key(provider, settings.get(provider, ProviderSettings()), env)

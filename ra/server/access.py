@@ -1,0 +1,54 @@
+"""Decide whether a request may come in, from its headers and its connection, before a byte of body is read."""
+
+import hmac
+from collections.abc import Mapping
+
+from ra.core.value import Value
+from ra.server.task import Refusal
+from ra.system.loopback import foreign
+
+OPEN = ("/healthz", "/livez", "/openapi.json")  # tell nothing that is not printed in the documentation
+
+# Somebody else's connection ends at a proxy of ours: whose it is, is no longer known.
+_RELAYED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
+
+
+class Door(Value, frozen=True):
+    """`token` opens it from anywhere, and the user `uid` needs none. `local`: it is bound to the loopback only."""
+
+    token: str
+    uid: int
+    local: bool = True
+
+
+def admit(door: Door, headers: Mapping[str, str], *, path: str, peer_uid: int | None) -> None:
+    """Raises Refusal: 403 for what a browser was tricked into, 401 for who is not known. Names are in lower case."""
+    if reason := foreign(headers, local=door.local):
+        raise Refusal(403, reason)
+    if path in OPEN:
+        return
+    authorization = headers.get("authorization")
+    if authorization is not None:  # a wrong token is wrong whoever sends it
+        scheme, _, token = authorization.partition(" ")
+        has_token = hmac.compare_digest(token.strip().encode(), door.token.encode())
+        if scheme.casefold() != "bearer" or not has_token:
+            raise Refusal(401, "The token is wrong.")
+    elif peer_uid != door.uid or any(name in headers for name in _RELAYED):
+        raise Refusal(401, "This needs the token: Authorization: Bearer … (it lies in the data directory).")
+
+
+def need_json(headers: Mapping[str, str], *, limit_bytes: int) -> None:
+    """A POST is JSON: what a form on a web page can send is not. Raises Refusal: 415, 413."""
+    media, _, parameters = headers.get("content-type", "").partition(";")
+    charset = parameters.replace(" ", "").casefold().removeprefix("charset=").strip('"')
+    if media.strip().casefold() != "application/json" or charset not in {"", "utf-8", "utf8"}:
+        raise Refusal(415, "The body must be JSON in UTF-8: Content-Type: application/json.")
+    if headers.get("content-encoding", "identity").casefold() != "identity":
+        raise Refusal(415, "The body must not be compressed.")
+    length = headers.get("content-length", "0")
+    if length.isdigit() and int(length[:20]) > limit_bytes:
+        raise too_large(limit_bytes)
+
+
+def too_large(limit_bytes: int) -> Refusal:
+    return Refusal(413, f"The body is larger than {limit_bytes // (1024 * 1024)} MiB.")

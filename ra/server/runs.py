@@ -1,0 +1,137 @@
+"""The runs of this server: what state each task is in, and its events for whoever comes late or comes back."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+
+import msgspec
+from msgspec import UNSET
+
+from ra.core.events import Event
+from ra.core.model import TokenCounts
+from ra.server import responses
+from ra.server.bodies import RunBody, RunState
+from ra.server.queue import Job, TaskAnswer
+from ra.server.tasks import RunFilter
+
+KEEP_S = 900.0  # a run that has ended can be asked for so long
+MAX_ENDED = 500
+MAX_EVENT_BYTES = 512 * 1024  # of one run; older events go first, the answer is always there
+PING_S = 15.0
+
+
+class RunRecord:
+    """A job with its events, numbered from 1. Events that are dropped keep their numbers."""
+
+    def __init__(self, job: Job, created: float) -> None:
+        self.job = job
+        self.created = created
+        self.ended: float | None = None
+        self._frames: deque[tuple[int, bytes]] = deque()
+        self._size = 0
+        self._count = 0
+        self._news = asyncio.Event()
+        job.listen(self._hear)
+        job.done.add_done_callback(self._end)
+
+    @property
+    def state(self) -> RunState:
+        if not self.job.done.done():
+            return "running" if self.job.begun else "waiting"
+        return end_state(self.job.done.result(), cancelled=self.job.cancelled)
+
+    def body(self) -> RunBody:
+        task = self.job.task
+        body = RunBody(
+            id=self.job.id,
+            state=self.state,
+            agent=task.agent,
+            channel=task.context.channel,
+            chat_id=task.context.chat_id,
+            created=self.created,
+        )
+        if self.job.done.done():
+            answer = self.job.done.result().body
+            body.ended = self.ended if self.ended is not None else UNSET
+            body.error = answer.get("error", UNSET)
+            body.session_id = answer.get("sessionId", UNSET)
+            body.cost = answer.get("cost")
+            if "usage" in answer:
+                body.usage = msgspec.convert(answer["usage"], TokenCounts)
+        return body
+
+    async def follow(self, after: int) -> AsyncIterator[bytes]:
+        """Server-sent events from number `after` + 1 on, until the run has ended; a sign of life when it is quiet."""
+        missed = self._frames[0][0] > after + 1 if self._frames else self._count > after
+        while True:
+            self._news = self._news if not self._news.is_set() else asyncio.Event()
+            news = self._news
+            for number, frame in list(self._frames):
+                if number > after:
+                    after = number
+                    yield b"id: %d\n%b" % (number, frame)
+            if self.job.done.done() and after >= self._count:
+                # Under the number of the last event: who got that and lost the line here comes back for this.
+                yield responses.last_frames(self.job.done.result(), heard=not missed)
+                return
+            try:
+                await asyncio.wait_for(news.wait(), PING_S)
+            except TimeoutError:
+                yield b": working\n\n"
+
+    def _hear(self, event: Event) -> None:
+        frame = responses.frames(event)
+        if not frame:
+            return
+        self._count += 1
+        self._frames.append((self._count, frame))
+        self._size += len(frame)
+        while self._size > MAX_EVENT_BYTES and len(self._frames) > 1:
+            self._size -= len(self._frames.popleft()[1])
+        self._news.set()
+
+    def _end(self, _: "asyncio.Future[TaskAnswer]") -> None:
+        self.ended = time.time()
+        self._news.set()
+
+
+class Runs:
+    """All runs that are waiting or running, and those that ended of late."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
+        self._clock = clock
+        self._records: dict[str, RunRecord] = {}
+
+    def add(self, job: Job) -> None:
+        self._forget()
+        self._records[job.id] = RunRecord(job, self._clock())
+
+    def get(self, run: str) -> RunRecord | None:
+        return self._records.get(run)
+
+    def list(self, wanted: RunFilter) -> list[RunRecord]:
+        """The newest first."""
+        matches = [
+            record
+            for record in reversed(self._records.values())
+            if (wanted.state is None or record.state == wanted.state)
+            and (wanted.agent is None or record.job.task.agent == wanted.agent)
+            and (wanted.chat_id is None or record.job.task.context.chat_id == wanted.chat_id)
+        ]
+        return matches[: wanted.limit]
+
+    def _forget(self) -> None:
+        ended = [record for record in self._records.values() if record.job.done.done()]
+        oldest_kept = self._clock() - KEEP_S
+        for place, record in enumerate(ended):
+            if len(ended) - place > MAX_ENDED or (record.ended or 0) < oldest_kept:
+                del self._records[record.job.id]
+
+
+def end_state(answer: TaskAnswer, *, cancelled: bool) -> RunState:
+    if cancelled:
+        return "cancelled"
+    if answer.status == 503:
+        return "interrupted"
+    return "failed" if answer.body.get("error") else "succeeded"

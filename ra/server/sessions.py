@@ -1,0 +1,166 @@
+"""The sessions of chats: open while a chat is busy, closed after."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+from ra.app import App
+from ra.context.compose.strategy import TaskOrigin as Origin
+from ra.context.compose.strategy import task as origin
+from ra.core.errors import SessionInUse
+from ra.core.facts import Interrupted, Said
+from ra.core.messages import Message, Text
+from ra.server.agents import Agents
+from ra.server.task import Task
+from ra.session.session import Session
+from ra.timeline import folds
+from ra.timeline.store import StoredTimeline
+
+IDLE_S = 20.0  # so long a chat keeps its session to itself: no other process can write it
+HANDOVER_S = 10.0  # to wait for a chat that another process writes
+HANDOVER_LOOK_S = 0.05
+MAX_OPEN = 64
+
+Chat = tuple[str, str, str]
+
+
+class Neighbours(Protocol):
+    """What a process knows of the others that use the same store."""
+
+    @property
+    def alone(self) -> bool: ...
+
+
+class OpenSession:
+    """An open session and what it was opened with."""
+
+    def __init__(self, app: App, strategy: str | None, session: Session, timeline: StoredTimeline) -> None:
+        self.app = app
+        self.strategy = strategy
+        self.session = session
+        self.timeline = timeline
+        self.busy = True
+        self.used = 0.0
+
+    async def close(self) -> None:
+        await self.session.close()
+        self.timeline.close()  # the session has left it when the disk was full, but its lock is held
+
+
+class Chats:
+    """Opens sessions for tasks. The desk sees to it that a chat has one task at a time."""
+
+    def __init__(
+        self,
+        agents: Agents,
+        presence: Neighbours,
+        *,
+        idle_s: float = IDLE_S,
+        most: int = MAX_OPEN,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._agents = agents
+        self._presence = presence
+        self._idle_s = idle_s
+        self._most = most
+        self._clock = clock
+        self._open: dict[Chat, OpenSession] = {}
+        self._closing: dict[Chat, asyncio.Task[None]] = {}
+
+    async def enter(self, task: Task) -> OpenSession:
+        """The session of the task's chat. Raises SessionInUse while another process writes it, RaError."""
+        app, chat = self._agents.app(task), task.chat
+        live = self._open.get(chat)
+        if live is not None and (live.app is not app or live.strategy != task.strategy):
+            self._let_go(chat)
+        if chat in self._closing:
+            await asyncio.wait({self._closing[chat]})
+        live = self._open.pop(chat, None) or await self._opened(app, task)
+        live.busy = True
+        self._open[chat] = live  # at the end: the first is the one that was idle for longest
+        return live
+
+    async def _opened(self, app: App, task: Task) -> OpenSession:
+        """Another server may hold the chat: it lets go of it when its task is done."""
+        give_up = self._clock() + HANDOVER_S
+        while True:
+            try:
+                return _opened(app, task)
+            except SessionInUse:
+                if self._presence.alone or self._clock() >= give_up:
+                    raise
+            await asyncio.sleep(HANDOVER_LOOK_S)
+
+    def leave(self, task: Task, *, keep: bool) -> None:
+        """The task is done. `keep`: its session can be used again."""
+        live = self._open[task.chat]
+        live.busy, live.used = False, self._clock()
+        if not keep or not live.session.saved or not self._presence.alone:
+            self._let_go(task.chat)
+        idle = [chat for chat, one in self._open.items() if not one.busy]
+        for chat in idle[: max(0, len(self._open) - self._most)]:
+            self._let_go(chat)
+
+    async def sweep(self) -> None:
+        """Close what nobody has used for a while, for ever."""
+        while True:
+            await asyncio.sleep(min(1.0, self._idle_s / 4))
+            # Another server may be waiting for any of them.
+            idle_since = self._clock() - (self._idle_s if self._presence.alone else 0)
+            for chat in [chat for chat, one in self._open.items() if not one.busy and one.used <= idle_since]:
+                self._let_go(chat)
+
+    def _let_go(self, chat: Chat) -> None:
+        """Close a session in the background; who enters its chat meanwhile waits, since its lock is still held."""
+        closing = asyncio.create_task(self._open.pop(chat).close())
+        self._closing[chat] = closing
+        closing.add_done_callback(lambda _: self._closing.pop(chat))
+
+    def record_unanswered(self, task: Task) -> None:
+        """Keep a message that was taken and never begun; the next turn of its chat sees it. Raises RaError."""
+        timeline = _timeline(self._agents.app(task), task)
+        try:
+            timeline.append(Said(message_of(task)), Interrupted("the server stopped before this was begun"))
+        finally:
+            timeline.close()
+
+    def record_interrupted(self, task: Task) -> None:
+        """Its worker died. Raises RaError; SessionInUse when somebody else goes on with the chat already."""
+        timeline = _timeline(self._agents.app(task), task)
+        try:
+            timeline.append(*folds.repair(timeline.events()), Interrupted("the worker died"))
+        finally:
+            timeline.close()
+
+    async def close(self) -> None:
+        for chat in list(self._open):
+            self._let_go(chat)
+        if self._closing:
+            await asyncio.wait(self._closing.values())
+
+
+def message_of(task: Task) -> Message:
+    """The message as it came. It is not expanded: who wrote to a chat is not the user of this machine."""
+    return Message("user", (Text(task.message),))
+
+
+def origin_of(task: Task) -> Origin:
+    """Who asked and from where, as the strategies want to know it."""
+    place = {"channel": task.context.channel, "chatId": task.context.chat_id, "sender": task.context.sender}
+    return origin(task.agent, task.context.more | place)
+
+
+def _opened(app: App, task: Task) -> OpenSession:
+    timeline = _timeline(app, task)
+    try:
+        session = app.session(timeline, strategy=task.strategy)
+        session.ready()
+    except BaseException:
+        timeline.close()
+        raise
+    return OpenSession(app, task.strategy, session, timeline)
+
+
+def _timeline(app: App, task: Task) -> StoredTimeline:
+    return app.store.open_chat(str(app.resolved.root), *task.chat)

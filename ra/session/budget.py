@@ -1,0 +1,201 @@
+"""What a run may spend, with everything under it: reserved at its worst before a call is sent, settled after."""
+
+import math
+import time
+from collections.abc import Callable
+from contextvars import ContextVar
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ra.core.errors import Stopped, UserError
+from ra.core.functions import Price
+from ra.core.model import Effort, Request, Usage
+
+if TYPE_CHECKING:
+    from ra.timeline.spending import Purse
+
+COUNT_MARGIN = 1.10  # a count of ours may miss by so much
+UNBILLED_MARGIN = 1.40  # before the model's first bill, whose tokens may be larger than ours
+LEAST_OUTPUT = 256  # tokens: an answer with less room than this is not worth its input
+LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
+ANSWER_TOKENS = 1024  # kept for the answer beside the thinking, when the limit makes both small
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """0 means no limit."""
+
+    iterations: int = 0
+    tokens: int = 0
+    dollars: float = 0
+    seconds: float = 0
+
+
+class Tally(msgspec.Struct, frozen=True):
+    """What was spent so far. `priced` is False once a call had no known price."""
+
+    usage: Usage = Usage()
+    dollars: Decimal = Decimal(0)
+    priced: bool = True
+
+    def plus(self, usage: Usage, dollars: Decimal | None) -> "Tally":
+        return Tally(self.usage + usage, self.dollars + (dollars or 0), self.priced and dollars is not None)
+
+    @property
+    def tokens(self) -> int:
+        return self.usage.total_input + self.usage.output
+
+    @property
+    def amount(self) -> str:
+        """Decimal dollars; "" when a price was unknown."""
+        return str(self.dollars) if self.priced else ""
+
+
+class Reservation(msgspec.Struct, frozen=True, eq=False):
+    """The worst that one call can cost. Held until the call is settled."""
+
+    tokens: int = 0
+    dollars: Decimal = Decimal(0)
+    hold: str = ""  # of the agent's purse
+
+
+class Budget:
+    """One budget for a run and everything under it: sub-agents, summaries and the planner take from the same one."""
+
+    def __init__(
+        self, limits: Limits, *, purse: "Purse | None" = None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.limits = limits
+        self._purse = purse  # what the agent has left today, shared with everybody who runs it
+        self.spent = Tally()
+        self.iterations = 0
+        self._clock = clock
+        self._began = clock()
+        self._reserved: set[Reservation] = set()
+        self._billed: set[str] = set()  # models whose tokens a bill has already shown
+
+    @property
+    def counts(self) -> bool:
+        """Whether the size of a request matters: without such a limit nothing has to be counted."""
+        return bool(self.limits.tokens or self.limits.dollars or self._purse)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """None without a limit."""
+        return max(0.0, self.limits.seconds - (self._clock() - self._began)) if self.limits.seconds else None
+
+    def begin_iteration(self) -> None:
+        """Count a turn of a loop. Raises Stopped when it must not be taken."""
+        limits = self.limits
+        if limits.iterations and self.iterations >= limits.iterations:
+            raise Stopped(f"Stopped by maxIterations: {self.iterations} model calls were made.")
+        seconds = self._clock() - self._began
+        if limits.seconds and seconds >= limits.seconds:
+            raise Stopped(f"Stopped by maxDuration: {seconds:.1f} s of {limits.seconds:g} s are over.")
+        self.iterations += 1
+
+    def reserve(self, request: Request, input_tokens: int, price: Price) -> tuple[Request, Reservation]:
+        """Hold what this request can cost at most; the request comes back with the output that the limits leave.
+
+        Raises Stopped when even the least output could pass a limit.
+        """
+        if not self.counts:
+            return request, Reservation()
+        margin = COUNT_MARGIN if request.model in self._billed else UNBILLED_MARGIN
+        worst_input = math.ceil(input_tokens * margin)
+        output = min(
+            request.max_output,
+            self._tokens_left(input_tokens) - (worst_input - input_tokens) if self.limits.tokens else math.inf,
+            self._affordable_output(request, worst_input, price) if self.limits.dollars else math.inf,
+        )
+        if output < LEAST_OUTPUT:
+            raise self._stopped(input_tokens)
+        request, hold = self._hold(_with_output(request, int(output)), worst_input, price)
+        dollars = dearest(request.model, worst_input, request.max_output, price) or Decimal(0)
+        reservation = Reservation(worst_input + request.max_output, dollars, hold)
+        self._reserved.add(reservation)
+        return request, reservation
+
+    def _hold(self, request: Request, worst_input: int, price: Price) -> tuple[Request, str]:
+        """Reserve in the agent's purse; less output, when the purse has less. Raises Stopped."""
+        if self._purse is None:
+            return request, ""
+        full = dearest(request.model, worst_input, request.max_output, price)
+        least = dearest(request.model, worst_input, min(LEAST_OUTPUT, request.max_output), price)
+        if full is None or least is None:
+            raise Stopped(f"Stopped by the agent's budget: no price is known for {request.model}.")
+        hold, granted = self._purse.reserve(full, least)
+        if granted < full:
+            bare = dearest(request.model, worst_input, 0, price) or Decimal(0)
+            request = _with_output(request, math.floor((granted - bare) / ((full - bare) / request.max_output)))
+        return request, hold
+
+    def settle(self, reservation: Reservation, model: str, usage: Usage, dollars: Decimal | None) -> None:
+        """The call is over: what it really used takes the place of its worst case."""
+        self._reserved.discard(reservation)
+        if self._purse is not None and reservation.hold:
+            self._purse.settle(reservation.hold, dollars or Decimal(0))
+        self.spent = self.spent.plus(usage, dollars)
+        if usage != Usage():
+            self._billed.add(model)
+
+    def release(self, reservation: Reservation) -> None:
+        """The call was never answered: it costs nothing."""
+        if reservation in self._reserved and self._purse is not None and reservation.hold:
+            self._purse.settle(reservation.hold, Decimal(0))
+        self._reserved.discard(reservation)
+
+    def _tokens_left(self, input_tokens: int) -> int:
+        held = sum(reservation.tokens for reservation in self._reserved)
+        return self.limits.tokens - self.spent.tokens - held - input_tokens
+
+    def _affordable_output(self, request: Request, worst_input: int, price: Price) -> float:
+        held = sum((reservation.dollars for reservation in self._reserved), Decimal(0))
+        available = Decimal(str(self.limits.dollars)) - self.spent.dollars - held
+        bare = dearest(request.model, worst_input, 0, price)
+        full = dearest(request.model, worst_input, request.max_output, price)
+        if bare is None or full is None or bare == full:
+            return math.inf if bare is None or bare <= available else 0
+        return math.floor((available - bare) / ((full - bare) / request.max_output))
+
+    def _stopped(self, input_tokens: int) -> Stopped:
+        limits, spent = self.limits, self.spent
+        if limits.tokens and self._tokens_left(input_tokens) < LEAST_OUTPUT + (COUNT_MARGIN - 1) * input_tokens:
+            reason = f", and the next call needs about {input_tokens}" if spent.tokens < limits.tokens else ""
+            return Stopped(f"Stopped by maxTokenBudget: {spent.tokens} of {limits.tokens} tokens are spent{reason}.")
+        if limits.dollars:
+            reason = ", and the next call could pass it" if spent.dollars < Decimal(str(limits.dollars)) else ""
+            return Stopped(f"Stopped by maxCost: ${spent.dollars:.4f} of ${limits.dollars:g} are spent{reason}.")
+        return Stopped(f"Stopped by maxTokenBudget: {spent.tokens} of {limits.tokens} tokens are spent.")
+
+
+RUNNING: ContextVar[Budget | None] = ContextVar("RUNNING", default=None)
+"""The budget of the run whose tool is at work: an agent that a function of the user asks takes from it as well."""
+
+
+def dearest(model: str, input_tokens: int, output: int, price: Price) -> Decimal | None:
+    """What a call can cost at most: input is dearest when it is written to the cache, or when nothing is cached."""
+    uncached = price(model, Usage(input=input_tokens, output=output))
+    cached = price(model, Usage(cache_write=input_tokens, output=output))
+    if uncached is None or cached is None:
+        return None
+    return max(uncached, cached)
+
+
+def _with_output(request: Request, output: int) -> Request:
+    """The request with less room for its answer: thinking is lowered with it, then off."""
+    if output >= request.max_output:
+        return request
+    thinking = min(request.effort.budget, output - ANSWER_TOKENS)
+    effort = Effort(request.effort.level, thinking) if thinking >= LEAST_THINKING else Effort()
+    return msgspec.structs.replace(request, max_output=output, effort=effort)
+
+
+def need_price(key: str, model: str, *, known: bool) -> None:
+    """A budget in dollars cannot be kept for a model whose price nobody knows. `key` says where it was set."""
+    if not known:
+        raise UserError(
+            f"{key} is set, but no price is known for {model!r}. Add it under app.prices in ra.yaml, "
+            f"such as `{model}: {{input: 3, output: 15}}` (dollars per million tokens), or drop {key}."
+        )

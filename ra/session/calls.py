@@ -1,0 +1,103 @@
+"""Runs the tool calls of an answer: each gets exactly one result, recorded before anything goes on."""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from ra.context.engine import Engine
+from ra.core.asking import Asker
+from ra.core.errors import Stopped
+from ra.core.events import ToolEnded, ToolStarted
+from ra.core.facts import Noticed, Said
+from ra.core.messages import Message, ToolCall, ToolResult, result
+from ra.core.value import encode
+from ra.session.hooks import SessionHooks
+from ra.session.journal import Journal, Progress
+from ra.session.recipe import InstructionFiles, Recipe
+from ra.tools.toolbox import Done, Toolbox
+
+SAME_CALLS = 3  # so many identical calls in a row end the run
+
+
+class Calls:
+    """Tool calls of one session."""
+
+    def __init__(
+        self,
+        *,
+        engine: Engine,
+        journal: Journal,
+        hooks: SessionHooks,
+        instructions: InstructionFiles,
+        progress: Progress,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._journal = journal
+        self._hooks = hooks
+        self._instructions = instructions
+        self._progress = progress
+        self._clock = clock
+        self._last: list[tuple[str, bytes]] = []
+
+    def begin(self) -> None:
+        """A new run: what the model called before does not count as repeated."""
+        self._last = []
+
+    async def run(self, calls: Sequence[ToolCall], toolbox: Toolbox, recipe: Recipe, ask: Asker | None) -> None:
+        """Neighbours that only read run at once, others one after the other. Raises Stopped, HookFailed."""
+        self._check_repeats([call for call in calls if not toolbox.polls(call)])
+        for batch in _batches(calls, toolbox, parallel=recipe.parallel_calls):
+            tasks = [asyncio.create_task(self._run(call, toolbox, recipe, ask)) for call in batch]
+            try:
+                await asyncio.gather(*tasks)
+            except BaseException:
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
+                raise
+
+    def close(self, text: str) -> None:
+        """Give calls that have no result one, so that no provider ever refuses this session."""
+        for call in self._engine.view.open_calls():
+            self._journal.record(Said(result(call, text, is_error=True)))
+
+    def _check_repeats(self, calls: Sequence[ToolCall]) -> None:
+        for call in calls:
+            self._last = [*self._last, (call.name, encode(call.args))][-SAME_CALLS:]
+        if calls and len(self._last) == SAME_CALLS and len(set(self._last)) == 1 and not calls[0].broken:
+            raise Stopped(f"Stopped: the model made the same call to {calls[0].name} {SAME_CALLS} times.")
+
+    async def _run(self, call: ToolCall, toolbox: Toolbox, recipe: Recipe, ask: Asker | None) -> None:
+        progress = self._progress
+        began = self._clock()
+        progress.emit(ToolStarted(call))
+        allowed = await self._hooks.before_tool_execution(call)
+        if isinstance(allowed, ToolResult):
+            outcome = Done(allowed)
+        else:
+            outcome = await toolbox.run(allowed, ask=ask, emit=progress.emit)
+        answer = await self._hooks.after_tool_execution(call, outcome.result)
+        self._journal.record(Said(Message("tool", (answer,))), *outcome.facts, *self._touched(call, recipe))
+        progress.count(*outcome.facts)
+        progress.emit(ToolEnded(call, answer, self._clock() - began, outcome.change))
+
+    def _touched(self, call: ToolCall, recipe: Recipe) -> list[Noticed]:
+        """A subdirectory's instruction files, when a tool first touches something in it."""
+        path = call.args.get("path")
+        if not isinstance(path, str):
+            return []
+        sections = (*recipe.sections, *self._engine.view.notices().values())
+        return [Noticed(section) for section in self._instructions.nested(Path(path), sections)]
+
+
+def _batches(calls: Sequence[ToolCall], toolbox: Toolbox, *, parallel: bool) -> list[list[ToolCall]]:
+    batches: list[list[ToolCall]] = []
+    for call in calls:
+        together = parallel and toolbox.reads_only(call)
+        if together and batches and toolbox.reads_only(batches[-1][0]):
+            batches[-1].append(call)
+        else:
+            batches.append([call])
+    return batches

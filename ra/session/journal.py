@@ -1,0 +1,106 @@
+"""Records facts, on disk first and then in every fold, and reports the progress of a run."""
+
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import Protocol
+
+from ra.core.errors import StoreError
+from ra.core.events import Event, Warned
+from ra.core.facts import Fact, Spent, TimelineEvent
+from ra.core.functions import Emit
+from ra.core.ports import Timeline
+from ra.session.budget import Budget, Limits, Tally
+from ra.session.recipe import Notices
+from ra.timeline.in_memory import MemoryTimeline
+
+
+class Progress:
+    """Counts one run after the other. Between two runs nobody listens, and warnings go to the session's notices."""
+
+    def __init__(self, notices: Notices) -> None:
+        self._notices = notices
+        self._listener: Emit | None = None
+        self.budget = Budget(Limits())
+        self.spent = Tally()
+        self.iteration = self.compactions = 0
+        self.last_text = ""
+
+    def begin(self, listener: Emit, budget: Budget) -> None:
+        self._listener = listener
+        self.budget = budget
+        self.spent = Tally()
+        self.iteration = self.compactions = 0
+        self.last_text = ""
+
+    def end(self) -> None:
+        self._listener = None
+
+    def emit(self, event: Event) -> None:
+        if self._listener is not None:
+            self._listener(event)
+
+    def warn(self, text: str) -> None:
+        if self._listener is not None:
+            self._listener(Warned(text))
+        else:
+            self._notices.warn(text)
+
+    def count(self, *facts: Fact) -> None:
+        """Add what calls cost: the final bill includes summaries, plans and sub-agents."""
+        for fact in facts:
+            if isinstance(fact, Spent):
+                self.spent = self.spent.plus(fact.usage, Decimal(fact.dollars) if fact.dollars else None)
+
+
+class Fold(Protocol):
+    """Something that follows from what happened: the engine's view, the present segment."""
+
+    def apply(self, event: TimelineEvent) -> None: ...
+
+
+class Journal:
+    """Writes to a timeline and keeps the folds in step. When the disk is full it goes on in memory, and says so."""
+
+    def __init__(self, timeline: Timeline, folds: Sequence[Fold], progress: Progress) -> None:
+        self.timeline = timeline
+        self.torn_off = False  # facts since then are lost when the process ends
+        self._folds = folds
+        self._progress = progress
+        for event in timeline.events():
+            self._apply(event)
+
+    @property
+    def session(self) -> str:
+        return self.timeline.session
+
+    def record(self, *facts: Fact) -> Sequence[TimelineEvent]:
+        if not facts:
+            return ()
+        try:
+            events = self.timeline.append(*facts)
+        except StoreError as error:
+            self._tear_off(error)
+            events = self.timeline.append(*facts)
+        for event in events:
+            self._apply(event)
+        return events
+
+    def keep(self, texts: Iterable[str]) -> None:
+        """Store what was cut, so that its references can be recalled."""
+        for text in texts:
+            try:
+                self.timeline.keep(text)
+            except StoreError as error:
+                self._tear_off(error)
+                self.timeline.keep(text)
+
+    def _tear_off(self, error: StoreError) -> None:
+        if self.torn_off:
+            raise error
+        self.torn_off = True
+        self._progress.warn(f"{error} This run goes on, but what follows is not saved.")
+        self.timeline = MemoryTimeline(self.timeline.session, events=self.timeline.events(), texts=self.timeline.kept)
+
+    def _apply(self, event: TimelineEvent) -> None:
+        for fold in self._folds:
+            fold.apply(event)

@@ -1,0 +1,426 @@
+"""One call of the model: assemble, reserve, send, record; after an overflow, learn the window and assemble again."""
+
+import asyncio
+import time
+from contextlib import aclosing
+from typing import Literal, assert_never
+
+import msgspec
+
+from ra.context.engine import OVERFLOW, Assembly, Engine
+from ra.context.size import Sizes, Window, credible, too_small
+from ra.context.tokens import Estimator
+from ra.core.errors import BadStream, Overflowed, ProviderError, Stopped
+from ra.core.events import Broken, CallDelta, Compacted, Retrying, TextDelta, ThinkingDelta, TurnEnded, TurnStarted
+from ra.core.facts import Checkpointed, Cut, Fact, Purpose, Said, Spent
+from ra.core.messages import Message, Text
+from ra.core.model import Effort, Level, ModelInfo, Reply, Request, Usage
+from ra.core.ports import Provider
+from ra.session.budget import Reservation
+from ra.session.hooks import SessionHooks
+from ra.session.journal import Journal, Progress
+from ra.session.learned import LearnedEndpoint
+from ra.session.recipe import Pricing, Recipe, Services
+
+BREATH_S = 0.003  # a stream that comes faster than it is read must not hold up a face's keyboard for longer
+MAX_REFITS = 3  # each overflow teaches something; a server that keeps refusing is not asked for ever
+
+
+class ModelConnection:
+    """The provider of a recipe, connected when it is first needed: looking at a session needs no key."""
+
+    def __init__(self, recipe: Recipe, services: Services) -> None:
+        self._recipe = recipe
+        self._factory = services.providers
+        self._provider: Provider | None = None
+
+    def provider(self) -> Provider:
+        """Raises UserError when something that the user must supply is missing."""
+        if self._provider is None:
+            self._provider = self._factory.connect(self._recipe.provider, self._recipe.model)
+        return self._provider
+
+    async def close(self) -> None:
+        if self._provider is not None:
+            provider, self._provider = self._provider, None
+            await provider.close()
+
+
+class BudgetedCalls:
+    """Model calls beside the conversation. They take from the same budget; their bills wait to be recorded."""
+
+    def __init__(self, estimator: Estimator, pricing: Pricing, progress: Progress, connection: ModelConnection) -> None:
+        self._estimator = estimator
+        self._price = pricing
+        self._progress = progress
+        self._connection = connection
+        self._bills: list[Spent] = []
+
+    def take_bills(self) -> tuple[Spent, ...]:
+        bills, self._bills = tuple(self._bills), []
+        return bills
+
+    async def ask(self, provider: Provider | None, request: Request, *, purpose: Purpose) -> Reply:
+        """An answer without its deltas; of the session's own provider when None is named.
+
+        Raises what the provider raises, and Stopped.
+        """
+        provider = provider or self._connection.provider()
+        began = time.monotonic()
+        usage = Usage()
+        sent = False
+        budget = self._progress.budget
+        request, reservation = budget.reserve(request, self._size(request), self._price)
+        try:
+            # The stream is closed however this ends: a call that is given up is hung up on.
+            async with aclosing(provider.stream(request)) as stream:
+                sent = True
+                async for item in stream:
+                    if isinstance(item, Usage):
+                        usage = item
+                    elif isinstance(item, Reply):
+                        usage = item.usage
+                        return item
+            raise BadStream(f"{provider.name} ended its stream without an answer.")
+        except BadStream as error:
+            usage = error.usage if error.usage != Usage() else usage
+            raise
+        except asyncio.CancelledError:
+            if sent and usage == Usage():  # it was not told, and will be billed all the same
+                usage = Usage(self._estimator.request(request))
+            raise
+        finally:
+            dollars = self._price(request.model, usage)
+            budget.settle(reservation, request.model, usage, dollars)
+            if usage != Usage() and purpose != "summary":  # a summary's bill is recorded with its checkpoint
+                amount = "" if dollars is None else str(dollars)
+                seconds = round(time.monotonic() - began, 3)
+                self._bills.append(Spent(request.model, usage, amount, purpose=purpose, seconds=seconds))
+
+    def _size(self, request: Request) -> int:
+        return self._estimator.request(request) if self._progress.budget.counts else 0
+
+
+class _Underway(msgspec.Struct):
+    """A call on its way: what it has said and told so far. Whatever ends it, this much was paid for."""
+
+    request: Request
+    reservation: Reservation
+    began: float
+    text: str = ""
+    usage: Usage = Usage()
+    heard: bool = False  # something of the present attempt's answer has come
+    message: Message | None = None  # the whole answer, once it is there
+
+
+class Turn:
+    """Model calls of one session. Counts what they cost, also when they fail."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        services: Services,
+        *,
+        engine: Engine,
+        journal: Journal,
+        hooks: SessionHooks,
+        connection: ModelConnection,
+        progress: Progress,
+        endpoint: LearnedEndpoint,
+    ) -> None:
+        self._engine = engine
+        self._endpoint = endpoint
+        self._journal = journal
+        self._hooks = hooks
+        self._connection = connection
+        self._progress = progress
+        self._price = Pricing(services.prices, recipe.provider)
+        self._underway: _Underway | None = None
+        self._warned_of_estimate = False
+        self._sizes = Sizes()
+
+    def begin(self) -> None:
+        """A new run."""
+        self._underway = None
+        self._warned_of_estimate = False
+
+    async def take(self, recipe: Recipe) -> Reply:
+        """One answer of the model, recorded and paid. Raises what the provider raises, and Stopped."""
+        progress = self._progress
+        progress.budget.begin_iteration()
+        progress.iteration += 1
+        self._set_effort(recipe)
+        window = self._engine.window
+        error: Overflowed | None = None
+        for refit in range(MAX_REFITS + 1):
+            suspected = error is not None and error.suspected
+            assembly = await self._assemble(OVERFLOW if error else "", record=not suspected)
+            progress.emit(TurnStarted(progress.iteration, assembly.tokens, self._engine.window.limit))
+            try:
+                reply = await self._send(assembly, record=suspected)
+            except Overflowed as overflow:
+                # The one backward edge: what the server said is learned, and the request is made to fit.
+                error = overflow
+                self._engine.learn(error.limit, sent=error.sent)
+                if error.limit is not None:
+                    self._endpoint.learn_window(error.limit, str(error))
+                if refit == MAX_REFITS:
+                    self._give_up(assembly, window if suspected else self._engine.window)
+                    raise self._hopeless(error) from error
+            except ProviderError:
+                if suspected:  # it was refused for another reason: nothing was cut, and nothing learned
+                    self._give_up(assembly, window)
+                raise
+            except Stopped:
+                if self._underway is None:  # nothing was sent: a call that was not made is not counted
+                    progress.iteration -= 1
+                raise
+            else:
+                self._remember(window, error)
+                return reply
+        raise AssertionError("unreachable: the last refit returns or raises")
+
+    async def assemble(self, reason: str = "", *, focus: str = "") -> Assembly:
+        """The next request. A compaction that is due, or that `reason` asks for, is recorded; hooks fire around it."""
+        return await self._assemble(reason, focus=focus)
+
+    async def _assemble(self, reason: str, *, focus: str = "", record: bool = True) -> Assembly:
+        """Unless to `record`, the cut waits until it is known to have helped."""
+        if self._hooks.take_compaction():
+            reason = reason or "asked by a hook"
+        assembly = await self._engine.assemble(force=reason, focus=focus)
+        for checkpoint in _checkpoints(assembly):
+            await self._hooks.before_compaction(checkpoint)
+        if record:
+            await self._record(assembly)
+        for warning in assembly.warnings:
+            self._progress.warn(warning)
+        return assembly
+
+    async def _record(self, assembly: Assembly) -> None:
+        self._journal.record(*assembly.facts)
+        self._progress.count(*assembly.facts)
+        for checkpoint in _checkpoints(assembly):
+            self._progress.compactions += 1
+            self._progress.emit(Compacted(checkpoint))
+            await self._hooks.after_compaction(checkpoint)
+
+    def _give_up(self, assembly: Assembly, window: Window) -> None:
+        """A cut that did not help is not made; a summary for it was paid all the same."""
+        bills = [fact for fact in assembly.facts if isinstance(fact, Spent)]
+        if window is not self._engine.window:
+            self._journal.record(*bills)
+            self._progress.count(*bills)
+            self._engine.unlearn(window)
+
+    async def outgoing(self, assembly: Assembly) -> tuple[Request, Reservation]:
+        """The request as it leaves: with the hooks' edits, and with the output that the budget has left."""
+        request = await self._hooks.before_model_call(assembly.request)
+        size = 0
+        if self._progress.budget.counts:
+            edited = request is not assembly.request
+            estimator = self._engine.estimator
+            size = estimator.request(request) if edited else self._engine.measure(exact=True) or 0
+        return self._progress.budget.reserve(request, size, self._price)
+
+    def partial(self) -> tuple[Fact, ...]:
+        """What the model had said when it was interrupted, and its bill: the next prompt sees it."""
+        call, self._underway = self._underway, None
+        if call is None or not (call.heard or call.text.strip()):
+            self._let_go(call)
+            return ()
+        self._progress.last_text = call.text or self._progress.last_text
+        if not call.text.strip():
+            return (self._bill(None, call),)
+        answer = Said(Message("assistant", (Text(f"{call.text}\n[interrupted]"),), model=call.request.model))
+        return (answer, self._bill(answer.message, call))
+
+    def given_up(self, reason: str) -> tuple[Fact, ...]:
+        """What had come of an answer that failed or was stopped under way, and its bill: never sent again."""
+        call, self._underway = self._underway, None
+        if call is None or not call.heard:
+            self._let_go(call)
+            return ()
+        answer = call.message or Message("assistant", (Text(call.text),) if call.text else (), model=call.request.model)
+        return (Cut(answer, reason), self._bill(answer, call))
+
+    def _let_go(self, call: _Underway | None) -> None:
+        if call is not None:
+            self._progress.budget.release(call.reservation)
+
+    def _set_effort(self, recipe: Recipe) -> None:
+        """Effort is part of what requests stand on: when `adaptive` steps down, that is a fact."""
+        current = self._engine.configured
+        if current is None:
+            return
+        info = self._engine.info
+        next_effort = effort(
+            recipe.thinking,
+            iteration=self._progress.iteration,
+            cap=recipe.thinking_cap,
+            provider=current.provider,
+            info=info,
+        )
+        if next_effort != current.effort:
+            limit = output_limit(info, next_effort)
+            # Without the base: it opened this run, and would now replace what the run has said since.
+            self._journal.record(msgspec.structs.replace(current, effort=next_effort, max_output=limit, base=None))
+
+    async def _send(self, assembly: Assembly, *, record: bool) -> Reply:
+        """`record`: the assembly's facts are recorded once the request was taken."""
+        request, reservation = await self.outgoing(assembly)
+        breathed = time.monotonic()
+        call = self._underway = _Underway(request, reservation, breathed)
+        provider = self._connection.provider()
+        reply: Reply | None = None
+        try:
+            async for delta in provider.stream(request):
+                if time.monotonic() - breathed > BREATH_S:
+                    await asyncio.sleep(0)
+                    breathed = time.monotonic()
+                match delta:
+                    case Reply():
+                        reply = delta
+                        call.message, call.usage, call.heard = reply.message, reply.usage, True
+                    case Usage():
+                        call.usage, call.heard = delta, True
+                    case Broken(message, usage, reason):
+                        call.usage = usage
+                        self._journal.record(Cut(message, reason), self._bill(message, call))
+                        call.usage, call.heard = Usage(), False
+                    case TextDelta() | ThinkingDelta() | CallDelta() | Retrying():
+                        await self._relay(delta, call)
+                    case _:
+                        assert_never(delta)
+        except Overflowed:
+            self._let_go(call)  # a refused request costs nothing
+            raise
+        if reply is None:
+            raise BadStream(f"{provider.name} ended its stream without an answer.")
+        if record:
+            await self._record(assembly)
+        self._progress.last_text = reply.message.text or self._progress.last_text
+        reply = await self._hooks.after_model_response(reply)
+        self._underway = None
+        # An answer and its bill, in one: a crash leaves both or neither.
+        self._journal.record(Said(reply.message), self._bill(reply.message, call))
+        if assembly.tokens is not None:  # it was counted anyway: what the provider counted calibrates
+            self._engine.observe_usage(reply.usage, assembly.tokens)  # which ignores what cannot be
+        if reply.stop == "length":
+            self._progress.warn(f"The answer was cut at {request.max_output} output tokens; ask to go on for the rest.")
+        return reply
+
+    async def _relay(self, delta: TextDelta | ThinkingDelta | CallDelta | Retrying, call: _Underway) -> None:
+        match delta:
+            case TextDelta(text):
+                call.text += text
+            case Retrying(restart=True):
+                call.text = ""
+        call.heard = call.heard or not isinstance(delta, Retrying)
+        for warning in await self._hooks.on_stream_chunk(delta):
+            self._progress.warn(warning)
+        self._progress.emit(delta)
+
+    def _bill(self, answer: Message | None, call: _Underway) -> Spent:
+        request = call.request
+        window = self._engine.window.limit
+        estimated = call.usage == Usage() or not credible(call.usage, request, window, self._engine.estimator)
+        usage = self._estimate(answer, request, call.usage) if estimated else call.usage
+        dollars = self._price(request.model, usage)
+        self._progress.budget.settle(call.reservation, request.model, usage, dollars)
+        spent = Spent(
+            request.model,
+            usage,
+            "" if dollars is None else str(dollars),
+            parts=self._sizes.of(request),
+            seconds=round(time.monotonic() - call.began, 3),
+            estimated=estimated,
+        )
+        self._progress.count(spent)
+        self._progress.emit(TurnEnded(self._progress.iteration, request.model, usage, spent.dollars))
+        return spent
+
+    def _estimate(self, answer: Message | None, request: Request, told: Usage) -> Usage:
+        """What a call cost whose provider told nothing, or what cannot be: it was paid for, and limits must see it."""
+        if not self._warned_of_estimate:
+            self._warned_of_estimate = True
+            name = self._connection.provider().name
+            what = "did not tell what the call used" if told == Usage() else _incredible(told)
+            self._progress.warn(f"{name} {what}; tokens and cost are estimated.")
+        estimator = self._engine.estimator
+        output = estimator.scaled(estimator.message(answer)) if answer else 0
+        return Usage(estimator.request(request), output)
+
+    def _hopeless(self, error: Overflowed) -> Overflowed:
+        """No request, however short, was taken: then it is what stands before the conversation that is too large."""
+        engine = self._engine
+        space = engine.room(engine.measure(exact=True) or 0)
+        why = too_small(engine.view, space, engine.estimator)
+        return Overflowed(f"{error} {why}", limit=error.limit, sent=error.sent)
+
+    def _remember(self, before: Window, error: Overflowed | None) -> None:
+        """Keep a window that was guessed, now that a request of that size was taken."""
+        window = self._engine.window
+        if window.origin == "guessed" and window != before and window.limit is not None:
+            text = str(error) if error else f"A request of {window.limit} tokens was taken."
+            self._endpoint.learn_window(window.limit, text, guessed=True)
+
+
+def _checkpoints(assembly: Assembly) -> list[Checkpointed]:
+    return [fact for fact in assembly.facts if isinstance(fact, Checkpointed)]
+
+
+class SummaryCalls:
+    """How a summary is asked for: within the budget; one that cannot be paid makes the engine fall back to a digest."""
+
+    def __init__(self, side_calls: BudgetedCalls) -> None:
+        self._side_calls = side_calls
+
+    async def ask(self, request: Request) -> Reply:
+        try:
+            return await self._side_calls.ask(None, request, purpose="summary")
+        except Stopped as stop:
+            raise ProviderError(str(stop)) from stop
+
+
+# --- how hard the model may think: a level becomes an Effort for the model in use ---
+
+Steady = Literal["low", "medium", "high"]
+
+ADAPTIVE_HIGH_ITERATIONS = 10
+MINIMUM = 1024
+USUAL_OUTPUT = 16384  # tokens of an answer without thinking: more is never wanted at once
+ANSWER_ROOM = 4096  # output tokens left for the answer beside the thinking
+
+# The budgets of spec 3. Models that know only effort levels are ruled by the same numbers when a cap is set.
+BUDGETS: dict[str, dict[Steady, int]] = {
+    "google": {"low": 1024, "medium": 8192, "high": 24576},
+    "": {"low": 1024, "medium": 16000, "high": 32000},
+}
+
+
+def effort(level: Level, *, iteration: int, cap: int | None, provider: str, info: ModelInfo) -> Effort:
+    """`adaptive` is high for the first ten iterations of a run, then low, on every provider."""
+    if level == "off" or info.thinking == "none":
+        return Effort()
+    steady: Steady = level if level != "adaptive" else "high" if iteration <= ADAPTIVE_HIGH_ITERATIONS else "low"
+    budgets = BUDGETS.get(provider, BUDGETS[""])
+    if info.thinking == "budget":
+        budget = budgets[steady] if cap is None else min(budgets[steady], cap)
+        room = info.max_output - ANSWER_ROOM
+        return Effort(steady, max(MINIMUM, min(budget, room) if room > 0 else budget))
+    if cap is not None:
+        steady = next((name for name in ("high", "medium") if budgets[name] <= min(cap, budgets[steady])), "low")
+    return Effort(steady, budgets[steady])
+
+
+def output_limit(info: ModelInfo, thinking: Effort) -> int:
+    """Max output always exceeds the thinking budget, and never the model's own limit unless it must."""
+    usual = min(info.max_output, USUAL_OUTPUT)
+    if thinking.budget == 0:
+        return usual
+    return max(usual, min(info.max_output, thinking.budget + ANSWER_ROOM), thinking.budget + MINIMUM)
+
+
+def _incredible(told: Usage) -> str:
+    return f"says that the call used {told.total_input:,} tokens in and {told.output:,} out, which cannot be"

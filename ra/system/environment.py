@@ -1,0 +1,53 @@
+"""The environment of child processes: names that are known to be harmless, and never a key."""
+
+from collections.abc import Iterator, Mapping
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_KEPT = _names(
+    "PATH HOME USER LOGNAME SHELL LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR CI VIRTUAL_ENV CONDA_PREFIX "
+    "CONDA_DEFAULT_ENV JAVA_HOME GOPATH GOROOT GOFLAGS GOBIN CARGO_HOME RUSTUP_HOME RUSTFLAGS NVM_DIR NVM_BIN "
+    "PYENV_ROOT PYENV_VERSION RBENV_ROOT GEM_HOME BUNDLE_PATH DOTNET_ROOT ANDROID_HOME PKG_CONFIG_PATH CPATH "
+    "LIBRARY_PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH CC CXX CFLAGS CXXFLAGS LDFLAGS MAKEFLAGS NODE_ENV PYTHONPATH "
+    "PYTHONDONTWRITEBYTECODE PYTHONHASHSEED SSL_CERT_FILE SSL_CERT_DIR SOURCE_DATE_EPOCH SYSTEMROOT COMSPEC PATHEXT"
+)
+_KEPT_BEGINNINGS = ("LC_", "NIX_", "HOMEBREW_", "XDG_DATA_", "XDG_CONFIG_", "XDG_STATE_", "XDG_CACHE_")
+_SECRET = ("key", "token", "secret", "passw", "credential", "auth", "cookie")
+
+
+def clean(env: Mapping[str, str], also: tuple[str, ...] = ()) -> dict[str, str]:
+    """The environment of children. `also` names what the user wants passed on, keys included."""
+    harmless = {name: value for name, value in env.items() if name in also or _is_harmless(name, value)}
+    harmless.setdefault("PATH", "/usr/local/bin:/usr/bin:/bin")
+    # Nobody sits before the child: no pager, no password prompt, no colours.
+    return harmless | {
+        "TERM": "dumb",
+        "PAGER": "cat",
+        "GIT_PAGER": "cat",
+        "GIT_TERMINAL_PROMPT": "0",
+        "GIT_EDITOR": "true",
+    }
+
+
+def holds_secret(name: str, value: str) -> bool:
+    """By its name, or because an address may carry a password: https://user:password@host."""
+    return bool(value) and (any(word in name.casefold() for word in _SECRET) or ("://" in value and "@" in value))
+
+
+def secrets_in(value: object, name: str = "") -> Iterator[str]:
+    """The values of an environment or a configuration whose names say that they are secrets, at any depth."""
+    if isinstance(value, Mapping):
+        for inner, part in value.items():
+            yield from secrets_in(part, str(inner))
+    elif isinstance(value, list | tuple):
+        for part in value:
+            yield from secrets_in(part, name)
+    elif isinstance(value, str) and holds_secret(name, value):
+        yield value
+
+
+def _is_harmless(name: str, value: str) -> bool:
+    return (name in _KEPT or name.startswith(_KEPT_BEGINNINGS)) and not holds_secret(name, value)

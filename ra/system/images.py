@@ -1,0 +1,67 @@
+"""Makes images small enough for a model: providers refuse one that has too many bytes or too long an edge."""
+
+import io
+import struct
+
+MAX_BYTES = 5_000_000  # what providers take in one image
+MAX_EDGE = 8000  # pixels; Anthropic refuses more
+SCALED_EDGE = 2000  # what models look at is smaller still
+MAX_SOURCE_BYTES = 50_000_000  # what is read to be scaled
+
+INSTALL = "pip install 'ra-agent[images]' to have it scaled"
+
+
+class TooLarge(Exception):
+    """An image that cannot be sent as it is; the text says why, and what would help."""
+
+
+def fitted(data: bytes, media: str) -> tuple[bytes, str]:
+    """The image as it may be sent, scaled down where it must be, and its type. Raises TooLarge."""
+    width, height = _edges(data)
+    if len(data) <= MAX_BYTES and max(width, height) <= MAX_EDGE:
+        return data, media
+    why = f"{len(data):,} bytes" if len(data) > MAX_BYTES else f"{width:,} × {height:,} pixels"
+    limit = f"{MAX_BYTES:,}" if len(data) > MAX_BYTES else f"{MAX_EDGE:,}"
+    if len(data) > MAX_SOURCE_BYTES:
+        raise TooLarge(f"is too large: {why}, and images above {MAX_SOURCE_BYTES:,} bytes are not scaled")
+    try:
+        from PIL import Image  # an extra: most installations send no large images
+    except ImportError as error:
+        raise TooLarge(f"is too large: {why}, the limit for {media} is {limit}; {INSTALL}") from error
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            image.thumbnail((SCALED_EDGE, SCALED_EDGE))
+            opaque = image.mode in ("RGB", "L", "CMYK", "YCbCr")
+            target, kind = (image.convert("RGB"), "JPEG") if opaque else (image.convert("RGBA"), "PNG")
+            scaled = io.BytesIO()
+            target.save(scaled, kind, **({"quality": 85} if kind == "JPEG" else {"optimize": True}))
+    except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
+        raise TooLarge(f"is too large ({why}) and cannot be scaled: it is damaged, or of an unknown kind") from error
+    if len(scaled.getvalue()) > MAX_BYTES:
+        raise TooLarge(f"is too large ({why}), scaled as well")
+    return scaled.getvalue(), f"image/{kind.lower()}"
+
+
+def _edges(data: bytes) -> tuple[int, int]:
+    """Width and height as the head of a PNG, GIF or JPEG tells them; 0 where it does not."""
+    try:
+        if data.startswith(b"\x89PNG"):
+            return struct.unpack(">II", data[16:24])
+        if data.startswith(b"GIF8"):
+            return struct.unpack("<HH", data[6:10])
+        if data.startswith(b"\xff\xd8"):
+            return _jpeg_edges(data)
+    except struct.error:
+        pass
+    return 0, 0
+
+
+def _jpeg_edges(data: bytes) -> tuple[int, int]:
+    place = 2
+    while place + 9 < len(data) and data[place] == 0xFF:
+        kind, size = data[place + 1], struct.unpack(">H", data[place + 2 : place + 4])[0]
+        if 0xC0 <= kind <= 0xCF and kind not in (0xC4, 0xC8, 0xCC):
+            height, width = struct.unpack(">HH", data[place + 5 : place + 9])
+            return width, height
+        place += 2 + size
+    return 0, 0

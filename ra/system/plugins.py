@@ -1,0 +1,184 @@
+"""Load and run user code: `path.py:name` becomes an object, from that file and nowhere else.
+
+A plugin is one file. It may import the standard library and installed packages; its neighbours are not importable,
+and neither is the working directory: what was trusted is the bytes of this file. `print` goes to stderr, because
+stdout carries the answer and nothing else.
+"""
+
+import asyncio
+import functools
+import hashlib
+import re
+import sys
+import threading
+import traceback
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from types import CoroutineType, FrameType, ModuleType
+from typing import Any
+
+from ra.core.errors import HookFailed, UserError
+from ra.system.files import open_resolved
+
+MAX_BYTES = 1_000_000
+_REF = re.compile(r"(?P<path>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?", re.DOTALL)
+
+
+def load(ref: str, *, base: Path, name: str | None = None) -> Any:
+    """The object that `path.py` or `path.py:name` names; without any name, the module. Raises UserError."""
+    match = _REF.fullmatch(ref)
+    if match is None:
+        raise UserError(f"{ref!r} is no plugin: write a path that ends in .py, or path.py:name.")
+    path = locate(match["path"], base=base)
+    module = _module(path)
+    object_name = match["name"] or name
+    if object_name is None:
+        return module
+    if not hasattr(module, object_name):
+        raise UserError(
+            f"{path} defines no {object_name!r}.{_near(object_name, [n for n in vars(module) if n[0] != '_'])}"
+        )
+    return getattr(module, object_name)
+
+
+def locate(path: str, *, base: Path) -> Path:
+    """The file behind a path in a configuration: relative to `base`, `~` is the home. Raises UserError."""
+    try:
+        full = (base / Path(path).expanduser()).resolve()
+        if full.is_file():
+            return full
+        neighbours = [entry.name for entry in full.parent.iterdir()] if full.parent.is_dir() else []
+    except (OSError, ValueError, RuntimeError) as error:
+        raise UserError(f"{path!r} cannot be read: {error}.") from error
+    raise UserError(f"There is no file {full}.{_near(full.name, neighbours)}")
+
+
+def _near(name: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # for mistakes only
+
+    close = get_close_matches(name, known, 1)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+def _line_in(error: BaseException, file: Path) -> int:
+    """The last line of `file` that an exception came through; 0 when it came from elsewhere."""
+    if isinstance(error, SyntaxError) and error.filename == str(file):
+        return error.lineno or 0
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno or 0 for frame in reversed(frames) if frame.filename == str(file)), 0)
+
+
+def _module(path: Path) -> ModuleType:
+    """Run the file's source. Never a __pycache__ beside it: its bytes are not what was trusted."""
+    try:
+        with open_resolved(path) as file:
+            source = file.read(MAX_BYTES + 1)
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from error
+    if len(source) > MAX_BYTES:
+        raise UserError(f"{path} is larger than {MAX_BYTES // 1000} KB; a plugin is one small file.")
+    # Named by content: hooks that name the same file share its state, an edited file is loaded anew.
+    digest = hashlib.sha256(str(path).encode(errors="surrogateescape") + b"\0" + source).hexdigest()
+    name = f"ra_plugin_{digest[:16]}"
+    if name in sys.modules:
+        return sys.modules[name]
+    module = ModuleType(name)
+    module.__file__ = str(path)
+    module.__dict__["print"] = _print
+    sys.modules[name] = module  # dataclasses and pickle look their module up
+    try:
+        exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - what a plugin is
+    except (Exception, SystemExit) as error:
+        del sys.modules[name]
+        raise UserError(_fault(error, path)) from error
+    return module
+
+
+def _fault(error: BaseException, path: Path) -> str:
+    text = f"{path}:{_line_in(error, path)}: {type(error).__name__}: {error}"
+    if isinstance(error, ModuleNotFoundError) and error.name and (path.parent / f"{error.name}.py").exists():
+        text += ". A plugin is one file: the files beside it cannot be imported; install them as a package"
+    return text + "."
+
+
+@functools.wraps(print)
+def _print(*values: object, **options: Any) -> None:
+    options.setdefault("file", sys.stderr)
+    print(*values, **options)
+
+
+class Worker:
+    """Runs user code in a thread of its own, so that a hook that blocks can be left behind after its time.
+
+    One thread with one event loop for all calls: what a plugin keeps (a connection, a lock) stays usable. The thread
+    starts with the first call, and is a daemon: it never keeps the program from ending.
+    """
+
+    def __init__(self) -> None:
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    async def call(self, function: Callable[..., Any], *args: Any, timeout_s: float, file: Path, what: str) -> Any:
+        """What the function returns, awaited if need be. Raises HookFailed, which names file, line and `what`."""
+        loop = self._running()
+        running: list[CoroutineType[Any, Any, Any]] = []
+
+        async def run() -> Any:
+            try:
+                answer = function(*args)
+                if isinstance(answer, CoroutineType):
+                    running.append(answer)
+                return await answer if isinstance(answer, Awaitable) else answer
+            except (SystemExit, KeyboardInterrupt) as error:  # would end the thread's loop, and nobody would hear of it
+                raise RuntimeError(f"{type(error).__name__}: {error}").with_traceback(error.__traceback__) from error
+
+        future: Future[Any] = asyncio.run_coroutine_threadsafe(run(), loop)
+        waiting = asyncio.wrap_future(future)
+        try:
+            finished, _ = await asyncio.wait({waiting}, timeout=timeout_s)
+        except asyncio.CancelledError:
+            waiting.cancel()
+            raise
+        if finished:
+            if waiting.cancelled():  # not our cancelling: it must not look like the user's Ctrl-C
+                raise HookFailed(f"{file}: {what} cancelled itself.")
+            try:
+                return waiting.result()
+            except Exception as error:
+                line = _line_in(error, file)
+                raise HookFailed(f"{file}:{line}: {what} failed: {type(error).__name__}: {error}") from error
+        line = self._line(running, file)
+        waiting.cancel()
+        # A thread that blocks would starve every call after this one.
+        self._loop = self._thread = None
+        loop.call_soon_threadsafe(loop.call_later, 1, loop.stop)
+        raise HookFailed(f"{file}:{line}: {what} took longer than {timeout_s:g} s.")
+
+    def close(self) -> None:
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop = self._thread = None
+
+    def _running(self) -> asyncio.AbstractEventLoop:
+        if self._loop is None:
+            self._loop = asyncio.new_event_loop()
+            self._thread = threading.Thread(target=_serve, args=(self._loop,), name="ra-plugins", daemon=True)
+            self._thread.start()
+        return self._loop
+
+    def _line(self, running: "list[CoroutineType[Any, Any, Any]]", file: Path) -> int:
+        """Where the code is now: suspended in an await, or in the middle of a blocking call."""
+        waiting = running[0].cr_frame if running else None
+        if waiting is not None and waiting.f_code.co_filename == str(file) and not running[0].cr_running:
+            return int(waiting.f_lineno)
+        ident = self._thread.ident if self._thread else None
+        frame: FrameType | None = sys._current_frames().get(ident or 0)
+        while frame is not None and frame.f_code.co_filename != str(file):
+            frame = frame.f_back
+        return frame.f_lineno if frame else 0
+
+
+def _serve(loop: asyncio.AbstractEventLoop) -> None:
+    loop.run_forever()
+    loop.close()

@@ -1,0 +1,115 @@
+"""The reaper: parent of all descendants of a command, ends what it leaves behind where there is no pid namespace.
+
+It runs as a program of its own (`launch.py` starts it), so that it outlives even a `kill -9` of ra: the kernel tells
+it of ra's death, orphans become its children, and it leaves when none is left.
+It imports nothing that it does not need: every command waits for it.
+"""
+
+import ctypes
+import os
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+    from typing import Any, NoReturn
+else:
+    import _signal as signal  # the same, without making enums of the numbers, which takes 4 ms
+
+_PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
+_LINUX = sys.platform.startswith("linux")
+
+
+class _Told(Exception):
+    """A signal asked the reaper to end everything."""
+
+
+def main(order: "dict[str, Any]") -> "NoReturn":
+    signal.signal(signal.SIGTERM, _tell)
+    signal.signal(signal.SIGINT, _tell)
+    signal.signal(signal.SIGHUP, _tell)
+    code = 143
+    try:
+        _adopt(order["parent"])
+        code = _run(order)
+    except _Told:
+        pass
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        _end_all()
+    os._exit(code)
+
+
+def _tell(number: int, frame: object) -> None:
+    raise _Told
+
+
+def _adopt(parent: int) -> None:
+    """Become the reaper of orphans below us, and be told when ra dies."""
+    if not _LINUX:  # pragma: no cover - macOS knows neither
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    if os.getppid() != parent:
+        raise _Told  # ra died before the kernel could be asked
+
+
+def _run(order: "dict[str, Any]") -> int:
+    reaper = os.getpid()
+    child = os.fork()
+    if child == 0:
+        _become(order, reaper)
+    while True:
+        ended, status = os.wait()
+        if ended == child:
+            return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+
+
+def _become(order: "dict[str, Any]", reaper: int) -> "NoReturn":
+    """In the child: be the command."""
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+            signal.signal(number, signal.SIG_DFL)
+        os.setsid()
+        if _LINUX:  # pragma: no branch - macOS has no such signal
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+            if os.getppid() != reaper:  # pragma: no cover - killed within these two lines, which no test can time
+                os._exit(143)
+        os.execvp(order["argv"][0], order["argv"])  # noqa: S606 - the command was judged before it came here
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told and nothing runs
+        os.write(2, f"ra: the command could not be started: {error}\n".encode())
+    os._exit(126)
+
+
+def _end_all() -> None:
+    """Kill children until there are none: the orphans of each become children in the next round."""
+    while True:
+        for child in _children():
+            try:
+                os.kill(child, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        try:
+            os.waitpid(-1, 0)
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+
+
+def _children() -> list[int]:
+    own_pid = os.getpid()
+    try:
+        with open(f"/proc/self/task/{own_pid}/children") as file:
+            return [int(word) for word in file.read().split()]
+    except OSError:
+        return listed_children()  # no /proc, or one without this file
+
+
+def listed_children() -> list[int]:
+    import subprocess  # hardly any command needs it
+
+    listing = subprocess.run(["/bin/ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
+    pairs = [line.split() for line in listing.splitlines()]
+    return [int(pair[0]) for pair in pairs if len(pair) == 2 and int(pair[1]) == os.getpid()]

@@ -1,0 +1,29 @@
+"""Job: the output of a command that runs in the background, and its end."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from ra.tools.kit import Kit
+from ra.tools.tool import Output, Say, Tool, declare
+
+
+class JobArgs(msgspec.Struct):
+    job: Annotated[int, Meta(description="Its number")]
+    stop: Annotated[bool, Meta(description="End it")] = False
+
+
+def tool(kit: Kit) -> Tool:
+    async def run(args: JobArgs, say: Say) -> Output:
+        return await kit.shell.read_job(args.job, stop=args.stop)
+
+    return declare(
+        JobArgs,
+        run,
+        name="Job",
+        description="Read new output of a background command, or stop it.",
+        own_timeout=True,
+        free=True,
+        polls=True,
+    )

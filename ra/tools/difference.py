@@ -1,0 +1,86 @@
+"""What is the difference between two states of a file? Hunks with line numbers and three lines of context."""
+
+from collections.abc import Iterator, Sequence
+
+from ra.core.events import ChangedLine, FileChange
+
+CONTEXT = 3  # lines around a change
+TOLD = 400  # lines of one difference that are told
+COMPARED = 3000  # lines; comparing more takes longer than anybody waits, and is told as one replacement
+BINARY = b"\0"
+
+Region = tuple[int, int, int, int]
+"""Lines of the file before (from, to) that became lines of the file after (from, to)."""
+
+
+def difference(path: str, before: bytes | None, after: bytes) -> FileChange:
+    if BINARY in (before or b"")[:8192] or BINARY in after[:8192]:
+        return FileChange(path, (), created=before is None)
+    old_lines, new_lines = _lines(before or b""), _lines(after)
+    regions = list(_regions(old_lines, new_lines))
+    hunks, line_count, left_out = [], 0, 0
+    for hunk in _hunks(regions, old_lines, new_lines):
+        room = TOLD - line_count
+        if room > 0:
+            hunks.append(tuple(hunk[:room]))
+        left_out += max(0, len(hunk) - max(room, 0))
+        line_count += len(hunk)
+    return FileChange(
+        path,
+        tuple(hunks),
+        added=sum(to - start for _, _, start, to in regions),
+        removed=sum(to - start for start, to, _, _ in regions),
+        created=before is None,
+        left_out=left_out,
+    )
+
+
+def as_text(change: FileChange) -> str:
+    """The difference for faces without colours: a path, then lines with sign and number."""
+    width = max((len(str(line.number)) for hunk in change.hunks for line in hunk), default=1)
+    hunks = ["\n".join(f"{line.number:>{width}} {line.sign}{line.text}" for line in hunk) for hunk in change.hunks]
+    left_out = [f"[{change.left_out} more lines]"] if change.left_out else []
+    return "\n".join([change.path, "\n⋮\n".join(hunks), *left_out])
+
+
+def _lines(content: bytes) -> list[str]:
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return content.decode("utf-16", "replace").splitlines()
+    return content.decode("utf-8", "replace").splitlines()
+
+
+def _regions(old: Sequence[str], new: Sequence[str]) -> Iterator[Region]:
+    """What changed. Equal ends are skipped first: an edit of one line in a long file costs next to nothing."""
+    shorter = min(len(old), len(new))
+    head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
+    tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
+    middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
+    if not middle_old and not middle_new:
+        return
+    if not middle_old or not middle_new or len(middle_old) + len(middle_new) > COMPARED:
+        yield head, len(old) - tail, head, len(new) - tail
+        return
+    from difflib import SequenceMatcher  # only for a change that has lines on both sides
+
+    for tag, i1, i2, j1, j2 in SequenceMatcher(None, middle_old, middle_new, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield head + i1, head + i2, head + j1, head + j2
+
+
+def _hunks(regions: Sequence[Region], old: Sequence[str], new: Sequence[str]) -> Iterator[list[ChangedLine]]:
+    """Regions whose context meets are one hunk."""
+    hunk: list[ChangedLine] = []
+    shown_to = 0  # lines of the file after that are told already
+    for number, (i1, i2, j1, j2) in enumerate(regions):
+        start = max(j1 - CONTEXT, shown_to)
+        if hunk and start > shown_to:
+            yield hunk
+            hunk = []
+        hunk += [ChangedLine(" ", n + 1, new[n]) for n in range(start, j1)]
+        hunk += [ChangedLine("-", n + 1, old[n]) for n in range(i1, i2)]
+        hunk += [ChangedLine("+", n + 1, new[n]) for n in range(j1, j2)]
+        following = regions[number + 1][2] if number + 1 < len(regions) else len(new)
+        shown_to = min(j2 + CONTEXT, following)
+        hunk += [ChangedLine(" ", n + 1, new[n]) for n in range(j2, shown_to)]
+    if hunk:
+        yield hunk

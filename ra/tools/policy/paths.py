@@ -1,0 +1,165 @@
+"""Classify a path: inside the project or not, protected, a secret; and how a path is read and shown."""
+
+import contextlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+import msgspec
+
+from ra.core.settings import INSTRUCTION_FILES
+from ra.core.value import Value
+from ra.system.secret_names import SECRET_DIRS, fold
+from ra.system.secret_names import is_secret as is_secret
+from ra.tools.settings import Edits
+from ra.tools.tool import Mistake
+
+CONFIG_NAMES = ("ra.yaml", "agentx.json")
+OWN_DIRS = (".git", ".ra")
+EDITOR_NAMES = (
+    *(".mcp.json", ".vscode", ".idea", ".envrc", ".gitmodules", ".claude", ".cursor", ".zed", ".devcontainer"),
+    *(".exrc", ".nvim.lua", ".nvimrc", ".vimrc", ".lvimrc", ".dir-locals.el", ".gdbinit", ".lldbinit"),
+    *(".mise.toml", ".autoenv.zsh"),
+)
+"""What editors, shells and git obey as soon as it is there."""
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+CREDENTIALS = (
+    *SECRET_DIRS,
+    *_words(
+        ".kube .azure .docker .anthropic .openai .claude .codex .pki .mozilla .config/gh .config/gcloud .config/op"
+    ),
+    *_words(".config/hub .config/git/credentials .config/rclone .config/ra .config/google-chrome .config/chromium"),
+    *_words(".local/share/keyrings .local/share/kwalletd .cargo/credentials .cargo/credentials.toml .gem/credentials"),
+    *_words(
+        ".m2/settings.xml .gradle/gradle.properties .terraform.d/credentials.tfrc.json .netrc .pgpass .pypirc .npmrc"
+    ),
+    *_words(".git-credentials .vault-token .my.cnf .env .bash_history .zsh_history .python_history .psql_history"),
+    *_words(".mysql_history .node_repl_history"),
+)
+"""What a box hides below the home directory."""
+
+
+def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTION_FILES) -> str:
+    """Why a path below the project is not simply written, or "" when it is."""
+    parts = [fold(part) for part in relative.split(os.sep) if part not in ("", ".")]
+    for folder in OWN_DIRS:
+        if folder in parts:
+            return f"it lies in {folder}"
+    for name in EDITOR_NAMES:
+        if name in parts:
+            return f"programs obey {name}"
+    for pattern in (*instructions, *CONFIG_NAMES):
+        pattern_parts = [fold(part) for part in pattern.split("/")]
+        if len(parts) >= len(pattern_parts) and all(map(fnmatchcase, parts[-len(pattern_parts) :], pattern_parts)):
+            return "it is ra's configuration" if pattern in CONFIG_NAMES else "it is an instruction file"
+    return ""
+
+
+_answers: ContextVar[dict[str, str] | None] = ContextVar("answers", default=None)
+
+
+@contextlib.contextmanager
+def one_answer() -> Iterator[None]:
+    """During one call a path leads to one place: what was judged is what is used, whatever is put there meanwhile."""
+    token = _answers.set({})
+    try:
+        yield
+    finally:
+        _answers.reset(token)
+
+
+def real_path(path: str) -> str:
+    answers = _answers.get()
+    if answers is None:
+        return os.path.realpath(path)
+    if path not in answers:
+        answers[path] = os.path.realpath(path)
+    return answers[path]
+
+
+class Project(Value, frozen=True):
+    """Where calls happen: what is the project, what is free there.
+
+    `edits`: what becomes of writes by the file tools in the project. `read_only`: the user wants it changed by nobody,
+    commands included. `boxed`: Bash has an OS sandbox; `trouble`:
+    it has one with a weakness in this project, so commands are asked for. `container`: the user turned the sandbox off,
+    because the machine is one itself. `free`: tools that touch nothing outside ra.
+    `roots`: tools that are held to a folder of their own. `runs`: files that ra itself runs outside any box, such as
+    hooks, and folders where such code is looked for: who can write them is out of the box. `programs`: those of them
+    that are folders of PATH; packages are installed there, but nothing may take the place of a program elsewhere.
+    """
+
+    root: str
+    cwd: str
+    home: str = ""
+    edits: Edits = "off"
+    read_only: bool = False
+    boxed: bool = False
+    trouble: str = ""
+    container: bool = False
+    free: tuple[str, ...] = ()
+    roots: dict[str, str] = {}
+    instructions: tuple[str, ...] = INSTRUCTION_FILES
+    runs: tuple[str, ...] = ()
+    programs: tuple[str, ...] = ()
+    real: Callable[[str], str] = real_path
+
+    def joined(self, path: str, tool: str = "") -> str:
+        """The path as the model meant it, from the tool's own folder. Raises Mistake for what no file can be called."""
+        if "\0" in path:
+            raise Mistake("A path cannot hold a NUL character.")
+        try:
+            os.fsencode(path)
+        except UnicodeEncodeError as error:
+            raise Mistake(f"No file can have this name: {path.encode('utf-8', 'replace').decode()!r}.") from error
+        if self.home and (path == "~" or path.startswith("~/")):
+            path = self.home + path[1:]
+        return os.path.join(self.roots.get(tool, self.cwd), path)
+
+    def resolve(self, path: str, tool: str = "") -> str:
+        """The path that would really be touched. Not normalised first: `link/..` is above the link's target."""
+        return self.real(self.joined(path, tool))
+
+    def inside(self, real: str, tool: str = "") -> str | None:
+        """The path relative to the project, None when it lies outside (or outside the folder the tool is held to)."""
+        root = self.real(self.root)
+        held_to = self.real(self.roots.get(tool, root))
+        if real != held_to and not real.startswith(held_to.rstrip(os.sep) + os.sep):
+            return None
+        return os.path.relpath(real, root)
+
+    def runs_from(self, path: str) -> bool:
+        """Whether ra would run what stands there."""
+        return any(path == run or path.startswith(run.rstrip(os.sep) + os.sep) for run in self.runs)
+
+
+def program(name: str, root: str) -> str | None:
+    """Where a program lies that ra itself starts. Not in the project: there a command in the box could put another.
+
+    A project's environment is often the first of PATH, and nobody but the model may have written it.
+    """
+    import shutil  # 2 ms, and only a search or a command needs it
+
+    below = os.path.realpath(root).rstrip(os.sep) + os.sep
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    outer = [path for path in folders if os.path.isabs(path) and not f"{os.path.realpath(path)}/".startswith(below)]
+    return shutil.which(name, path=os.pathsep.join(outer)) if outer else None
+
+
+def shown(path: str) -> str:
+    """A path on one line of text: quoted when a control character is in it, invalid bytes replaced."""
+    clean = re.sub("[\ud800-\udfff]", "\ufffd", path)
+    return msgspec.json.encode(clean).decode() if any(ord(c) < 32 or ord(c) == 127 for c in clean) else clean
+
+
+def relative_to(path: str, base: str) -> str:
+    """Short for the eye: below `base` relative, elsewhere absolute."""
+    return os.path.relpath(path, base) if Path(path).is_relative_to(base) else path

@@ -1,0 +1,264 @@
+"""What a shell command would run: its simple commands, by a real parser, and whether all of it was understood."""
+
+import re
+import shlex
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from ra.core.value import Value
+from ra.tools.policy.programs import SHELLS, TAKES_SCRIPTS, runs_others
+
+if TYPE_CHECKING:
+    from tree_sitter import Node, Parser
+
+MAX_CHARACTERS = 20_000
+MAX_DEPTH = 5
+
+_PLAIN = {"program", "list", "pipeline", "subshell", "redirected_statement", "command"}
+_TOKENS = {"&&", "||", "|", "|&", ";", "&", "(", ")", "\n"}
+_STATIC = {"word", "number", "raw_string", "string", "string_content", "concatenation", "command_name"}
+_ODD = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
+_EXPANDS = re.compile(r"[*?\[`$]|^~|[=:]~|\{.*(,|\.\.).*\}|[@!+]\(", re.DOTALL)
+"""A glob, a brace, a variable, a substitution, or a home directory, in a word without what is escaped."""
+
+_HERE_STRING = re.compile(r"<<<[ \t]*(\"[^\"]*\"|'[^']*'|\S+)")
+_SUBSTITUTIONS = (
+    "command_substitution",
+    "process_substitution",
+    "expansion",
+    "simple_expansion",
+    "arithmetic_expansion",
+)
+
+
+class SimpleCommand(Value, frozen=True):
+    """A simple command: the words that the program gets, and how it was written.
+
+    `runner`: it passes part of its words on as a command (`sudo`, `find -exec`); a wildcard does not stand for those.
+    `nested`: it was found inside a substitution, a string for another shell, or the arguments of a runner.
+    """
+
+    words: tuple[str, ...]
+    text: str
+    runner: bool = False
+    nested: bool = False
+
+
+class ShellScript(Value, frozen=True):
+    """`unclear` says what was not understood: such a command is never allowed by a rule with a pattern.
+
+    `hopeless`: it nests so deeply that its parts are not known, so that no rule can judge it.
+    """
+
+    parts: tuple[SimpleCommand, ...]
+    unclear: str = ""
+    broken: bool = False
+    hopeless: bool = False
+
+
+def parse(command: str) -> ShellScript:
+    try:
+        return _parse(command, depth=0)
+    except RecursionError:
+        return ShellScript((), "it nests too deeply", broken=True, hopeless=True)
+
+
+def _parse(command: str, depth: int) -> ShellScript:
+    if len(command) > MAX_CHARACTERS:
+        return ShellScript(_rough_parts(command[:MAX_CHARACTERS]), "the command is too long to judge", broken=True)
+    command = command.encode("utf-8", "replace").decode()
+    root = _parser().parse(_spelled(command)).root_node
+    reasons: list[str] = []
+    parts: list[SimpleCommand] = []
+    _walk(root, parts, reasons, nested=depth > 0)
+    if root.has_error:
+        reasons.insert(0, "the command cannot be parsed")
+        parts.extend(_rough_parts(command))
+    if _ODD.search(command):
+        reasons.append("it holds control or invisible characters")
+    if not reasons and _second_opinion(command) != [word for part in parts for word in part.words]:
+        # Two readers must agree: what one of them takes for a comment or a here-document may be a command to bash.
+        reasons.append("the command can be read in two ways")
+    for part in tuple(parts):
+        parts.extend(_inner(part, depth, reasons))
+    if any(_reads_commands(part) for part in parts):
+        reasons.append("a shell reads its commands from somewhere else")
+        texts = [" ".join(part.words[1:]) for part in parts] + _HERE_STRING.findall(command)
+        parts.extend(found for text in texts for found in _rough_parts(text.strip("\"'")))
+    return ShellScript(tuple(dict.fromkeys(parts)), reasons[0] if reasons else "", root.has_error)
+
+
+@lru_cache(maxsize=1)
+def _parser() -> "Parser":
+    # Loaded only when a command has to be judged: 30 ms that a start must not pay.
+    import tree_sitter
+    import tree_sitter_bash
+
+    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_bash.language()))
+
+
+def _walk(root: "Node", parts: list[SimpleCommand], reasons: list[str], *, nested: bool) -> None:
+    """Collect simple commands in order; note everything that is more than a plain list of them.
+
+    With a list of what is still to see: `a && b && c …` nests as deep as it is long.
+    """
+    waiting = [(root, nested)]
+    while waiting:
+        node, inside = waiting.pop()
+        if node.type == "command":
+            parts.append(_part(node, reasons, nested=inside))
+            children = [c for c in _descend(node) if c.type in _SUBSTITUTIONS or c.type == "heredoc_body"]
+            waiting.extend((child, True) for child in reversed(children))
+            continue
+        _note(node, parts, reasons, nested=inside)
+        inside = inside or node.type in _SUBSTITUTIONS
+        waiting.extend((child, inside) for child in reversed(node.children))
+
+
+def _note(node: "Node", parts: list[SimpleCommand], reasons: list[str], *, nested: bool) -> None:
+    """What this node alone makes of the command."""
+    if node.type == "file_redirect":
+        target = _text(node.child_by_field_name("destination"))
+        if target != "/dev/null" and not (target.isdigit() and re.search(r"[<>]&", _text(node))):
+            reasons.append(f"it redirects to or from {target or 'a file'}")
+    elif node.type in ("variable_assignment", "variable_assignments", "declaration_command", "unset_command"):
+        reasons.append("it sets variables")
+        if node.type == "declaration_command":
+            parts.append(SimpleCommand(tuple(_text(node).split()), _text(node), nested=nested))
+    elif node.type == "heredoc_body":
+        _heredoc(node, parts)
+        reasons.append("it holds a here-document")
+    elif node.is_named and node.type not in _PLAIN | _STATIC | {"comment", "file_descriptor"}:
+        reasons.append(f"it holds a {node.type.replace('_', ' ')}")
+    elif node.type == "comment":
+        reasons.append("it holds a comment")
+    elif not node.is_named and node.type not in _TOKENS and node.type not in "<>&|":
+        reasons.append(f"it holds {node.type!r}")
+
+
+def _descend(node: "Node") -> Iterator["Node"]:
+    """The nodes below a command in order, down to its topmost substitutions."""
+    waiting = list(reversed(node.children))
+    while waiting:
+        child = waiting.pop()
+        yield child
+        if child.type not in _SUBSTITUTIONS:
+            waiting.extend(reversed(child.children))
+
+
+def _heredoc(node: "Node", parts: list[SimpleCommand]) -> None:
+    """The body may be a script for the shell that reads it: each of its lines counts as one that could run."""
+    parts.extend(SimpleCommand(part.words, part.text, part.runner, True) for part in _rough_parts(_text(node)))
+
+
+def _part(node: "Node", reasons: list[str], *, nested: bool) -> SimpleCommand:
+    words: list[str] = []
+    for child in node.children:
+        if child.type == "variable_assignment":
+            reasons.append("it sets a variable for a command")
+        elif child.type in ("file_redirect", "herestring_redirect", "heredoc_redirect"):
+            reasons.append("it redirects in the middle of a command")
+        else:
+            words.append(_word(child, reasons))
+    return SimpleCommand(tuple(words), _text(node), runs_others(tuple(words)), nested)
+
+
+def _word(node: "Node", reasons: list[str]) -> str:
+    """What the shell makes of a word, as far as that can be known before it runs."""
+    if node.type in ("command_name", "concatenation"):
+        pieces = [_word(child, reasons) for child in node.children]
+        if node.type == "concatenation" and re.search(r"\{.*(,|\.\.).*\}", _text(node), re.DOTALL):
+            reasons.append("it holds a brace expansion")
+        return "".join(pieces)
+    text = _text(node)
+    match node.type:
+        case "word" | "number":
+            if _EXPANDS.search(re.sub(r"\\(?:\n|.)", "", text, flags=re.DOTALL)):
+                reasons.append(f"what {text!r} stands for is known only when it runs")
+            return re.sub(r"\\(\n|.)", lambda m: "" if m[1] == "\n" else m[1], text, flags=re.DOTALL)
+        case "raw_string":
+            return text[1:-1]
+        case "string":
+            if any(child.is_named and child.type != "string_content" for child in node.children):
+                reasons.append("a word is known only when it runs")
+            return re.sub(r'\\(["$`\\\n])', lambda m: "" if m[1] == "\n" else m[1], text[1:-1])
+        case "ansi_c_string":
+            reasons.append("it holds $'…'")
+            return text[2:-1].encode("latin-1", "replace").decode("unicode_escape", "replace")
+        case _:
+            reasons.append("a word is known only when it runs")
+            return text
+
+
+def _text(node: "Node | None") -> str:
+    text = (node.text or b"").decode("utf-8", "replace") if node else ""
+    return re.sub("\x01([0-9a-f]+)\x02", lambda found: chr(int(found[1], 16)), text)
+
+
+def _spelled(command: str) -> bytes:
+    """In ASCII, which `_text` takes back: the parser asks C's isdigit about `{🎉`, and the process dies of it."""
+    plain = re.sub("[\x01\x02]", "\x03", command)  # as odd as they are
+    return re.sub("[^\x00-\x7f]", lambda found: f"\x01{ord(found[0]):x}\x02", plain).encode()
+
+
+def _second_opinion(command: str) -> list[str] | None:
+    """The same words by another reader, which knows no comments and no here-documents."""
+    reader = shlex.shlex(re.sub(r"\\\n", "", command), posix=True, punctuation_chars="();<>|&")
+    reader.whitespace_split, reader.commenters = True, ""
+    try:
+        words = list(reader)
+    except ValueError:
+        return None
+    kept: list[str] = []
+    redirected = False
+    for word in words:
+        if re.fullmatch(r"[();<>|&]+", word):
+            redirected = "<" in word or ">" in word
+            if redirected and kept and kept[-1].isdigit():
+                kept.pop()  # the descriptor in 2>&1
+        elif redirected:
+            redirected = False  # where it goes to was judged as a redirection
+        else:
+            kept.append(word)
+    return kept
+
+
+def _rough_parts(text: str) -> tuple[SimpleCommand, ...]:
+    """All that might be a command in text that no parser understands: for deny rules, which may match too much."""
+    parts = []
+    for piece in re.split(r"[;&|\n(){}`]|\$\(", text):
+        try:
+            words = shlex.split(piece)
+        except ValueError:
+            words = re.sub(r"[\"'\\]", "", piece).split()
+        while words and re.match(r"\w+=", words[0]):
+            words.pop(0)
+        if words:
+            parts.append(SimpleCommand(tuple(words), piece.strip(), runs_others(tuple(words)), True))
+    return tuple(parts)
+
+
+def _reads_commands(part: SimpleCommand) -> bool:
+    """`… | sh`: whatever the other commands say may be run."""
+    name = part.words[0].rsplit("/", 1)[-1] if part.words else ""
+    return name in SHELLS and all(word.startswith("-") and "c" not in word for word in part.words[1:])
+
+
+def _inner(part: SimpleCommand, depth: int, reasons: list[str]) -> Iterator[SimpleCommand]:
+    """What a command that runs others could run: every tail of its words, and every word that may be a script."""
+    if not part.runner:
+        return
+    name = part.words[0].rsplit("/", 1)[-1]
+    for start in range(1, len(part.words)):
+        tail = part.words[start:]
+        if not tail[0].startswith("-") or "=" in tail[0]:
+            yield SimpleCommand(tail, " ".join(tail), runs_others(tail), True)
+    if depth >= MAX_DEPTH:
+        reasons.append("it is nested too deeply")
+        return
+    scripts = [" ".join(part.words[1:])] if name in TAKES_SCRIPTS else []
+    for word in (*scripts, *(w.partition("=")[2] if w.startswith("-") else w for w in part.words[1:])):
+        if re.search(r"[\s;&|<>$`]", word):
+            for found in _parse(word, depth + 1).parts:
+                yield SimpleCommand(found.words, found.text, found.runner, True)

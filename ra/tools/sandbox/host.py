@@ -1,0 +1,214 @@
+"""What of the machine is there in a box: programs and toolchains, never a key, a socket or another project."""
+
+import os
+import stat
+import subprocess
+from collections import deque
+from collections.abc import Iterable, Iterator
+
+from ra.tools.policy.paths import program
+from ra.tools.sandbox.find import Host
+
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+SYSTEM = _words("/bin /sbin /lib /lib32 /lib64 /libx32 /usr /etc /opt /nix /gnu /snap")
+"""What is installed. Homes, /srv, /mnt, /var and other folders of people are not there unless they are named."""
+
+_PARTS = _words("/var/lib/gems /var/lib/ghc /var/lib/texmf")
+"""Each mount costs every command 0.2 ms: what programs are known to read."""
+
+TOOLCHAINS = _words(
+    ".pyenv .nvm .rustup .cargo/bin .cargo/env go/bin sdk .asdf .sdkman .rbenv .rvm .goenv .jenv .nodenv .volta .fnm "
+    ".deno/bin .bun/bin .bun/install .ghcup .opam .elan .juliaup .julia/juliaup .dotnet .gem/ruby .linuxbrew "
+    ".nix-profile .nix-defexpr .local/state/nix miniconda3 anaconda3 miniforge3 mambaforge micromamba .poetry .phpenv "
+    ".local/bin .local/lib .local/pipx .local/share/pipx .local/share/uv .local/share/mise .local/share/fnm "
+    ".local/share/pnpm .local/share/virtualenvs .local/share/rtx .virtualenvs .cache/ms-playwright .cache/puppeteer "
+    ".cache/pypoetry/virtualenvs .foundry/bin .wasmtime/bin .swiftly .mix .cabal/bin"
+)
+"""Below the home directory, at their real paths and read-only."""
+
+CACHES = _words(
+    ".cargo/registry .cargo/git go/pkg/mod .m2/repository .nuget/packages .ivy2/cache .hex/packages .pub-cache "
+    ".cabal/packages"
+)
+"""Packages that were fetched before: the user's until a command with a network has fetched its own."""
+
+_NAMES_TOOLCHAIN = _words(
+    "VIRTUAL_ENV CONDA_PREFIX JAVA_HOME GOPATH GOROOT RUSTUP_HOME NVM_DIR PYENV_ROOT RBENV_ROOT DOTNET_ROOT "
+    "ANDROID_HOME SDKMAN_DIR ASDF_DATA_DIR VOLTA_HOME"
+)
+_PREFIX_SIGNS = _words("lib lib64 libexec include pyvenv.cfg")
+_GIT_KEYS = r"^(user\.(name|email|useconfigonly)|safe\.directory|core\.excludesfile|init\.defaultbranch)$"
+_MOST_ENTRIES = 20_000
+
+
+def system_folders() -> Iterator[str]:
+    """The folders that hold programs, whoever's machine this is."""
+    yield from (path for path in SYSTEM if os.path.lexists(path))
+    yield from (path for path in _PARTS if os.path.isdir(path))
+
+
+def toolchains(host: Host, home: str, root: str) -> list[str]:
+    """What else is read-only at its real path: by name below the home directory, by PATH and by its variables."""
+    named = [os.path.join(home, name) for name in TOOLCHAINS] if home else []
+    for folder in host.env.get("PATH", "").split(os.pathsep):
+        if os.path.isabs(folder):
+            named += [folder, *_prefix(os.path.realpath(folder), home)]
+    named += [host.env[name] for name in _NAMES_TOOLCHAIN if os.path.isabs(host.env.get(name, ""))]
+    named += [expanded(path, home) for path in host.readable]
+    named += _environment_home(root)
+    every = dict.fromkeys(path for name in named for path in (os.path.normpath(name), os.path.realpath(name)))
+    return [path for path in every if os.path.exists(path) and not _holds(path, home) and not _holds(path, root)]
+
+
+class Shadows:
+    """Programs in folders of PATH that lie in the project, by the names that programs elsewhere have.
+
+    Packages install commands of their own there; a new `git` or another `python` would run as the user.
+    """
+
+    def __init__(self, folders: tuple[str, ...], host: Host) -> None:
+        self._folders = folders
+        self._elsewhere: frozenset[str] = frozenset()
+        if folders:
+            path = [folder for folder in host.env.get("PATH", os.defpath).split(os.pathsep) if os.path.isabs(folder)]
+            outer = [folder for folder in (*path, *os.defpath.split(":")) if os.path.realpath(folder) not in folders]
+            self._elsewhere = frozenset(entry.name for folder in outer for entry in _entries(folder))
+
+    def look(self) -> set[str]:
+        entries = (entry for folder in self._folders for entry in _entries(folder))
+        return {entry.path for entry in entries if entry.name in self._elsewhere}
+
+
+def expanded(path: str, home: str) -> str:
+    return os.path.join(home, path[2:]) if path.startswith("~/") else path
+
+
+def _holds(path: str, inner: str) -> bool:
+    """Whether mounting a path would show all of another."""
+    return bool(inner) and f"{inner.rstrip('/')}/".startswith(path.rstrip("/") + "/")
+
+
+def _prefix(folder: str, home: str) -> list[str]:
+    """Where a folder of programs was installed: its libraries stand beside it. A repository is no such place."""
+    above = os.path.dirname(folder)
+    if os.path.basename(folder) not in ("bin", "sbin", "shims", "condabin") or above in ("/", home):
+        return []
+    if os.path.basename(above) == ".local" or os.path.lexists(os.path.join(above, ".git")):
+        return []
+    return [above] if any(os.path.exists(os.path.join(above, name)) for name in _PREFIX_SIGNS) else []
+
+
+def _environment_home(root: str) -> Iterator[str]:
+    """Where the Python of the project's environment lies. Its own file says so, so it must be one."""
+    for name in (".venv", "venv", "env"):
+        try:
+            with open(os.path.join(root, name, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
+                pairs = [line.partition("=") for line in file.read(4096).splitlines()]
+        except OSError:
+            continue
+        folders = [value.strip() for key, _, value in pairs if key.strip() == "home"]
+        for folder in folders:
+            above = os.path.dirname(os.path.realpath(folder))
+            if os.path.isabs(folder) and os.access(os.path.join(folder, "python3"), os.X_OK):
+                yield from (path for path in _entries_named(above, ("bin", "lib", "lib64", "include")))
+
+
+def _entries_named(folder: str, names: Iterable[str]) -> Iterator[str]:
+    if any(entry.name.startswith("python3") for entry in _entries(os.path.join(folder, "lib"))):
+        yield from (path for name in names if os.path.isdir(path := os.path.join(folder, name)))
+
+
+def closed_to_others(folder: str = "/etc", depth: int = 3) -> Iterator[str]:
+    """What in a folder of the system not everybody may read: it is not for commands, whoever runs them."""
+    for entry in _entries(folder):
+        try:
+            mode = entry.stat(follow_symlinks=False).st_mode
+        except OSError:
+            continue
+        is_folder = stat.S_ISDIR(mode)
+        if (is_folder or stat.S_ISREG(mode)) and not mode & (stat.S_IXOTH if is_folder else stat.S_IROTH):
+            if os.access(entry.path, os.R_OK) and (is_folder or entry.stat().st_size):
+                yield entry.path
+        elif is_folder and depth > 1:
+            yield from closed_to_others(entry.path, depth - 1)
+
+
+def sockets_below(folder: str) -> list[str]:
+    """Unix sockets by whatever name they have now, as far as the folder can be looked through."""
+    sockets: list[str] = []
+    waiting, entries_seen = deque([folder]), 0
+    while waiting and entries_seen < _MOST_ENTRIES:
+        for entry in _entries(waiting.popleft()):
+            entries_seen += 1
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append(entry.path)
+            elif not entry.is_file(follow_symlinks=False) and is_socket(entry.path):
+                sockets.append(entry.path)
+    return sockets
+
+
+def listening_sockets(*, everywhere: bool = False, every_name: bool = False) -> list[str]:
+    """Unix sockets with a path, by which a program without a network could still reach one that has it.
+
+    `everywhere`: of all network namespaces that can be seen. `every_name`: also names that are relative, or gone.
+    """
+    paths = set()
+    for file in _socket_tables() if everywhere else ["/proc/net/unix"]:
+        try:
+            with open(file, "rb") as table:
+                rows = table.read().splitlines()[1:]
+        except OSError:
+            continue
+        paths |= {os.fsdecode(columns[7]) for row in rows if len(columns := row.split(b" ", 7)) == 8}
+    return sorted(path for path in paths if every_name or (path.startswith("/") and is_socket(path)))
+
+
+def _socket_tables() -> Iterator[str]:
+    """One for each network namespace that can be seen: a socket with a name is reached from all of them."""
+    spaces: set[str] = set()
+    for entry in _entries("/proc"):
+        if entry.name.isdigit():
+            try:
+                space = os.readlink(f"/proc/{entry.name}/ns/net")
+            except OSError:
+                continue
+            if space not in spaces:
+                spaces.add(space)
+                yield f"/proc/{entry.name}/net/unix"
+
+
+def is_socket(path: str) -> bool:
+    try:
+        return stat.S_ISSOCK(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def git_identity(host: Host, home: str, root: str) -> list[tuple[str, str]]:
+    """What of the user's own git configuration holds in a box, where the file itself is not: who commits."""
+    git = program("git", root)
+    if git is None or not home:
+        return []
+    names = ("XDG_CONFIG_HOME", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM")
+    env = {name: host.env[name] for name in names if name in host.env} | {"HOME": home, "PATH": os.defpath}
+    try:
+        answer = subprocess.run(
+            [git, "config", "--global", "--includes", "-z", "--get-regexp", _GIT_KEYS],
+            cwd="/", env=env, stdin=subprocess.DEVNULL, capture_output=True, timeout=5, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    pairs = [row.partition("\n")[::2] for row in os.fsdecode(answer.stdout).split("\0") if "\n" in row]
+    return [(key, expanded(value, home) if key == "core.excludesfile" else value) for key, value in pairs]
+
+
+def _entries(folder: str) -> list["os.DirEntry[str]"]:
+    try:
+        with os.scandir(folder) as entries:
+            return list(entries)
+    except OSError:
+        return []

@@ -1,0 +1,185 @@
+"""Writes a session as one page to share: its figures, and its words without what looks like a secret."""
+
+import base64
+import hashlib
+import re
+from pathlib import Path
+
+import msgspec
+
+from ra.bench import runs
+from ra.context.secrets import redact
+from ra.core.errors import UserError
+from ra.core.text import one_line
+from ra.core.value import encode
+from ra.system.files import replace_file
+from ra.web import texts
+from ra.web.findings import findings
+from ra.web.model import LABEL, Recording
+from ra.web.server import page_files
+from ra.web.sessions import ShownSessions
+from ra.web.values import Avoidable, CostFindings, Exported, Mark, Overview, PieceText, RequestPiece, Spender, WhatIf
+from ra.web.whatif import Replays, WhatIfQuery
+
+START = "app.js"
+
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w.]+)";$', re.MULTILINE)
+_BARE = {
+    "cut": "Compacted.",
+    "rotation": "A new segment began.",
+    "edit": "The conversation was changed.",
+    "failure": "A call failed or was interrupted.",
+}
+_EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
+
+
+def export_page(sessions: ShownSessions, path: Path, *, with_text: bool) -> int:
+    """Write the page of the only session; returns its bytes. Raises UserError."""
+    sessions.read_files()
+    cards = sessions.catalog().cards
+    if len(cards) != 1:
+        why = f"there are {len(cards)}" if cards else "; ".join(sessions.skipped) or "there is none"
+        raise UserError(f"--export writes one session, and {why}. Name it: ra open SESSION|FILE --export {path}")
+    page = page_of(sessions.recording(cards[0].id), with_text=with_text)
+    try:
+        replace_file(str(path), page)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror or error}.") from error
+    return len(page)
+
+
+def page_of(recording: Recording, *, with_text: bool) -> bytes:
+    """Everything in one file that asks nobody for anything."""
+    carried = exported(recording, with_text=with_text)
+    files = {name: body.decode() for name, (body, _) in page_files().items()}
+    script, style = bundled(files), files["style.css"]
+    # "</script>" in what somebody said must not end the element; no other character can.
+    json = encode(carried).decode().replace("<", "\\u003c")
+    policy = (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+    )
+    icon = base64.b64encode(files["icon.svg"].encode()).decode()
+    page = files["index.html"]
+    for place, text in (
+        (
+            '<meta charset="utf-8">',
+            f'<meta charset="utf-8">\n<meta http-equiv="Content-Security-Policy" content="{policy}">',
+        ),
+        ('href="icon.svg"', f'href="data:image/svg+xml;base64,{icon}"'),
+        ('<link rel="stylesheet" href="style.css">', f"<style>{style}</style>"),
+        (
+            '<script type="module" src="app.js"></script>',
+            f'<script type="application/json" id="carried">{json}</script>\n<script type="module">{script}</script>',
+        ),
+    ):
+        before, marker, after = page.partition(place)
+        assert marker, f"index.html has no {place}"
+        page = before + text + after
+    return page.encode("utf-8", "replace")
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def bundled(files: dict[str, str]) -> str:
+    """The modules as one script, since a page from a file may load no other: each a function with its exports."""
+    order: list[str] = []
+
+    def visit(name: str) -> None:
+        if name not in order:
+            for _, other in _IMPORT.findall(files[name]):
+                visit(other)
+            order.append(name)
+
+    visit(START)
+    parts = ["const modules = {};"]
+    for name in order:
+        names = ", ".join(_EXPORT.findall(files[name]))
+        body = _EXPORT.sub("", _IMPORT.sub(r'const \1 = modules["\2"];', files[name]))
+        parts.append(f'modules["{name}"] = (() => {{\n{body}\nreturn {{ {names} }};\n}})();')
+    return "\n".join(parts)
+
+
+def exported(recording: Recording, *, with_text: bool) -> Exported:
+    replayer = Replays(recording)
+    session, session_findings = recording.session(), findings(recording)
+    replays = _replays(recording, replayer)
+    if not with_text:
+        return Exported(_bare(session), _bare_findings(session, session_findings), [], replays)
+    words = [texts.redacted(content) for content in recording.requests.contents]
+    labels = [_label(text) for text in words]
+    pieces = [msgspec.structs.replace(piece, label=label) for piece, label in zip(session.pieces, labels, strict=True)]
+    cleaned = msgspec.structs.replace(
+        session,
+        title=redact(session.title),
+        project=redact(session.project),
+        file="",
+        pieces=pieces,
+        marks=[msgspec.structs.replace(mark, text=redact(mark.text)) for mark in session.marks],
+        notes=[redact(note) for note in session.notes],
+    )
+    spenders = [Spender(_named(cleaned, each.piece), each.dollars, each.piece) for each in session_findings.spenders]
+    avoidable = [msgspec.structs.replace(each, text=_reworded(each, cleaned)) for each in session_findings.avoidable]
+    return Exported(
+        cleaned, msgspec.structs.replace(session_findings, spenders=spenders, avoidable=avoidable), words, replays
+    )
+
+
+def _replays(recording: Recording, replays: Replays) -> WhatIf | None:
+    """Every strategy under the conditions of the session: the page cannot replay by itself."""
+    return replays.what_if(WhatIfQuery(runs.STRATEGIES)) if recording.trace.calls else None
+
+
+def _label(text: PieceText) -> str:
+    """From the redacted words: a secret that a label cuts in two would no longer look like one."""
+    return (
+        one_line(" ".join(f"{part.name} {part.text[: 4 * LABEL]}".strip() for part in text.parts), LABEL) or "(empty)"
+    )
+
+
+def _named(session: Overview, piece: int) -> str:
+    return f"{session.sources[session.pieces[piece].source]}: {session.pieces[piece].label}"
+
+
+def _reworded(finding: Avoidable, session: Overview) -> str:
+    """A re-read ends with a label; it gets the redacted one."""
+    if finding.kind != "reread":
+        return finding.text
+    head, colon, _ = finding.text.partition(": ")
+    return head + colon + session.pieces[finding.piece].label
+
+
+def _bare(session: Overview) -> Overview:
+    """Figures only: no word that anybody said, no name of a file or project."""
+    counts: dict[str, int] = {}
+
+    def bare(piece: RequestPiece) -> RequestPiece:
+        source = session.sources[piece.source]
+        counts[source] = counts.get(source, 0) + 1
+        return msgspec.structs.replace(piece, label=f"{source} {counts[source]}")
+
+    return msgspec.structs.replace(
+        session,
+        title=f"A session of {session.agent}",
+        project="",
+        file="",
+        pieces=[bare(piece) for piece in session.pieces],
+        marks=[_bare_mark(mark) for mark in session.marks],
+        notes=[],
+    )
+
+
+def _bare_mark(mark: Mark) -> Mark:
+    """Reasons and errors may quote; sizes and times do not."""
+    return msgspec.structs.replace(mark, text=_BARE.get(mark.kind, mark.text))
+
+
+def _bare_findings(session: Overview, found: CostFindings) -> CostFindings:
+    bare = _bare(session)
+    return msgspec.structs.replace(
+        found,
+        avoidable=[msgspec.structs.replace(each, text=_reworded(each, bare)) for each in found.avoidable],
+        spenders=[Spender(_named(bare, each.piece), each.dollars, each.piece) for each in found.spenders],
+    )

@@ -1,0 +1,95 @@
+"""Finds what a session paid for without need: lost caches, pauses, other models, and the same text read again."""
+
+from collections.abc import Iterator
+
+from ra.core.facts import Said
+from ra.core.messages import ToolCall, ToolResult
+from ra.core.text import clean, one_line
+from ra.core.value import encode
+from ra.web.model import Recording, list_price, span
+from ra.web.values import Avoidable, CostFindings, RequestPiece, Spender
+
+MOST = 30
+SPENDERS = 12
+SMALLEST = 0.0005  # dollars; less is not worth a line
+
+
+def findings(recording: Recording) -> CostFindings:
+    session = recording.session()
+    if not recording.trace.calls:
+        return CostFindings([], [], [], [], [])
+    avoidable = [*_caches(recording), *_rereads(recording)]
+    avoidable.sort(key=_dearest)
+    dear = sorted(range(len(session.pieces)), key=lambda number: -session.pieces[number].dollars)[:SPENDERS]
+    lines = recording.lines()
+    return CostFindings(
+        [finding for finding in avoidable if finding.dollars >= SMALLEST][:MOST],
+        [
+            Spender(_named(session.sources, session.pieces[number]), session.pieces[number].dollars, number)
+            for number in dear
+            if session.pieces[number].dollars >= SMALLEST
+        ],
+        lines["source"],
+        lines["tool"],
+        lines["model"],
+    )
+
+
+def _dearest(finding: Avoidable) -> float:
+    return -finding.dollars
+
+
+def _named(sources: list[str], piece: RequestPiece) -> str:
+    return f"{sources[piece.source]}: {piece.label}"
+
+
+def _caches(recording: Recording) -> Iterator[Avoidable]:
+    """Calls that sent tokens at full price which the request before had already put into the cache."""
+    session, calls = recording.session(), recording.trace.calls
+    for number, missing in recording.uncached.items():
+        usage, rate = recording.usages[number], recording.rates[number]
+        listed = list_price(usage, rate)
+        factor = session.calls.dollars[number] / listed if listed else 1.0
+        dollars = missing * ((rate.write if usage.cache_write else rate.input) - rate.read) / 1e6 * factor
+        again = f"{missing:,} tokens were sent again at full price"
+        match recording.reason(number):
+            case "model":
+                yield Avoidable("model", f"The model changed to {calls[number].model}: {again}.", dollars, number)
+            case "pause":
+                idle = span(calls[number].time - calls[number - 1].time)
+                yield Avoidable("pause", f"After a pause of {idle} the cache was cold: {again}.", dollars, number)
+            case "lost":
+                yield Avoidable("lost", f"The cache was lost although nothing had changed: {again}.", dollars, number)
+
+
+def _rereads(recording: Recording) -> Iterator[Avoidable]:
+    """The same call with the same result as before. Each later copy is paid for as often as it travels."""
+    session = recording.session()
+    numbers = {id(content): number for number, content in enumerate(recording.requests.contents)}
+    calls: dict[str, ToolCall] = {}
+    copies: dict[tuple[str, bytes, bytes], list[int]] = {}
+    for event in recording.trace.events:
+        if not isinstance(event.fact, Said):
+            continue
+        message = event.fact.message
+        calls.update((call.id, call) for call in message.calls)
+        for block in message.blocks:
+            if isinstance(block, ToolResult) and block.call_id in calls and id(message) in numbers:
+                call = calls[block.call_id]
+                key = (call.name, encode(call.args), encode(block.content))
+                copies.setdefault(key, []).append(numbers[id(message)])
+    for (name, _, _), pieces in copies.items():
+        later = [session.pieces[number] for number in pieces[1:]]
+        if not later:
+            continue
+        lost = sum(piece.first > session.pieces[pieces[0]].last >= 0 for piece in later)
+        why = "after it had been cut" if lost == len(later) else "while it was still in the window"
+        times = "twice" if len(pieces) == 2 else f"{len(pieces)} times"
+        what = session.pieces[pieces[0]]
+        yield Avoidable(
+            "reread",
+            f"{one_line(clean(name), 40)} gave the same {what.tokens:,} tokens {times}, {why}: {what.label}",
+            sum(piece.dollars for piece in later),
+            max(0, later[0].first),
+            pieces[0],
+        )

@@ -1,0 +1,57 @@
+"""ra's own sessions, billed by a server with a prompt cache, replay to their bill under every compaction."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ra.bench.runs import Conditions, compare
+from ra.core.facts import Checkpointed, Spent, TimelineEvent
+from ra.costs.prices import Prices
+from ra.providers.script import Call, Step
+from ra.testing.server import LoopbackServer
+from tests.cli.conftest import Shell
+from tests.session.billing import prompt_cache
+from tests.session.talk import NOON, Talk
+
+OPUS = "claude-opus-4-5"
+PARTS = 12  # files that the model reads, in three runs
+
+
+def reading(body: dict[str, Any]) -> Step:
+    """A model that reads one more file in each turn, until it has read as many as the last prompt names."""
+    text = str(body["messages"])
+    wanted = max(number for number in range(PARTS + 1) if f"up to {number}." in text)
+    newest = next((n for n in range(PARTS, 0, -1) if f"part{n}.txt" in text), 0)
+    if newest >= wanted:
+        return Step(text=f"All {wanted} parts are read.")
+    call = Call("Read", {"path": f"part{newest + 1}.txt"})
+    return Step(text=f"Reading part {newest + 1}.", calls=(call,))
+
+
+@pytest.mark.parametrize("compaction", ["truncate", "digest", "auto"])
+def test_a_session_of_ra_replays_to_its_bill(tmp_path: Path, compaction: str) -> None:
+    shell = Shell(tmp_path)
+    for number in range(1, PARTS + 1):
+        lines = (f"order_{number}_{line} shipped by carrier{line % 7} to depot {line * number}" for line in range(140))
+        (shell.project / f"part{number}.txt").write_text("\n".join(lines))
+    with LoopbackServer("anthropic", reading, cache=prompt_cache(OPUS, clock=lambda: chat.now)) as server:
+        chat = Talk(
+            shell,
+            server,
+            agent__model=OPUS,
+            agent__compaction__strategy=compaction,
+            agent__compaction__contextWindow=24_000,
+        )
+        for wanted in (4, 8, PARTS):  # each in a process of its own: the session is resumed
+            chat.now += 60
+            chat.say(f"Read the parts up to {wanted}.", "timeline")
+    events = [TimelineEvent(at, NOON + at, fact) for at, fact in enumerate(chat.facts(), 1)]
+    assert any(isinstance(event.fact, Checkpointed) for event in events)
+    assert sum(isinstance(event.fact, Spent) for event in events) >= PARTS
+    result = compare("f", "n", OPUS, events, Conditions(Prices({}, None), ()))
+    assert result is not None
+    assert result.calibration is not None
+    # The test server counts the frames of messages as plain input, which no provider does: 2.8 % of this bill.
+    assert abs(result.calibration.difference) <= 0.03
+    assert result.calibration.outside == 0

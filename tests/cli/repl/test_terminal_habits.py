@@ -1,0 +1,171 @@
+"""What fingers and eyes expect of a terminal: history search, leaving by name, near misses, live output."""
+
+import time
+from typing import Any
+
+import pytest
+
+from ra.providers.script import Call, Fault, Step
+from tests.cli.conftest import RA, Shell
+from tests.cli.repl.conftest import Model, Start
+from tests.cli.repl.pty_terminal import PtyTerminal
+
+
+def running(command: str) -> Any:
+    """A model that runs one command and then says what became of it."""
+
+    def answer(body: dict[str, Any]) -> Step:
+        blocks = [block for message in body["messages"] for block in message["content"]]
+        if any(block["type"] == "tool_result" for block in blocks):
+            return Step(text="Finished.")
+        return Step(calls=(Call("Bash", {"command": command}),))
+
+    return answer
+
+
+def test_ctrl_r_shows_matches_and_enter_takes_one_into_the_line(start: Start, model: Model) -> None:
+    terminal = start()
+    for prompt in ("explain the parser", "explain the lexer", "count the tests"):
+        terminal.enter(prompt)
+        terminal.wait(lambda: terminal.text.count("Hello, world.") >= len(model.bodies) > 0)
+        terminal.look(0.3)
+    terminal.type("\x12")
+    terminal.wait("search ›")
+    terminal.type("expl")
+    terminal.look(0.5)
+    assert "explain the lexer" in terminal.text.split("search ›")[-1]
+    terminal.type("pars")
+    terminal.look(0.3)
+    terminal.type("\x7f\x7f\x7f\x7f par")
+    terminal.look(0.5)
+    terminal.type("\r")
+    terminal.wait("› explain the parser\n")
+    assert len(model.bodies) == 3  # nothing is sent before a second Enter
+
+
+def test_ctrl_c_ends_a_search_and_not_the_program(start: Start) -> None:
+    terminal = start()
+    terminal.type("half")
+    terminal.type("\x12")
+    terminal.wait("search ›")
+    terminal.type("\x03")
+    terminal.wait("› half")
+    assert terminal.process.poll() is None
+
+
+@pytest.mark.parametrize("word", ["exit", "quit", "/exit", "/quit"])
+def test_words_that_leave(start: Start, model: Model, word: str) -> None:
+    terminal = start()
+    terminal.enter(word)
+    assert terminal.process.wait(timeout=20) == 0
+    assert model.bodies == []
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("?", "/context"),
+        ("compact", "Type /compact"),
+        ("modle", "Did you mean /model?"),
+        ("--model opus", "Type /model here."),
+        ("ra sessions", "You are in ra already."),
+        ("git", "Type !git"),
+    ],
+)
+def test_a_near_miss_is_answered_and_never_sent(start: Start, model: Model, line: str, hint: str) -> None:
+    terminal = start()
+    terminal.enter(line)
+    terminal.wait(hint)
+    assert model.bodies == []
+
+
+def test_a_running_command_shows_its_last_lines(start: Start, model: Model) -> None:
+    model.answer = running("for i in 1 2 3 4 5 6 7 8; do echo row-$i; done; sleep 3")
+    terminal = start("--sandbox", "off", "--allow", "Bash")
+    terminal.enter("run it")
+    terminal.wait(lambda: "  row-8" in terminal.text and "  row-4" in terminal.text)
+    assert "  row-3" not in terminal.text
+    terminal.wait("Finished.")
+    terminal.wait("3 more lines; Ctrl-O shows them")
+
+
+def test_an_interrupted_command_stays_visible_with_what_it_printed(start: Start, model: Model) -> None:
+    model.answer = running("echo half-way; sleep 30")
+    terminal = start("--sandbox", "off", "--allow", "Bash")
+    terminal.enter("run it")
+    terminal.wait("half-way")
+    time.sleep(1.2)
+    terminal.type("\x03")
+    terminal.wait("stopped after")
+    terminal.look(0.3)
+    assert "half-way" in terminal.text.split("stopped after")[1]
+
+
+def test_a_question_wraps_in_forty_columns_with_the_refusing_key_first(start: Start, model: Model) -> None:
+    model.answer = lambda body: Step(calls=(Call("Write", {"path": "CLAUDE.md", "content": "be good\n"}),))
+    terminal = start(columns=40)
+    terminal.enter("write it")
+    terminal.wait("Run it?  n no · y once")
+    terminal.wait("e edit")
+
+
+def test_a_one_shot_on_a_terminal_renders_markdown_and_ends_with_its_cost(shell: Shell, model: Model) -> None:
+    model.answer = lambda body: Step(text="# Title\n\nSome **bold** words and the end.")
+    with PtyTerminal([RA, "hello there"], env=shell.env, cwd=shell.project) as terminal:
+        terminal.wait("ra -c goes on")
+        text = terminal.text
+    assert "Some bold words and the end." in text
+    assert " out · $" in text
+    piped = shell.ra("hello there")
+    assert piped.stdout.decode() == "# Title\n\nSome **bold** words and the end.\n"
+    assert "goes on" not in piped.stderr.decode()
+
+
+def test_a_one_shot_asks_for_one_key_and_nothing_moves_meanwhile(shell: Shell, model: Model) -> None:
+    def answer(body: dict[str, Any]) -> Step:
+        if len(body["messages"]) > 1:
+            return Step(text="Finished.")
+        return Step(calls=(Call("Write", {"path": "CLAUDE.md", "content": "be good\n"}),))
+
+    model.answer = answer
+    with PtyTerminal([RA, "write it"], env=shell.env, cwd=shell.project, columns=110) as terminal:
+        terminal.wait("Run it?  n no · y once")
+        terminal.look(0.3)
+        written = len(terminal.raw)
+        terminal.look(1.0)
+        assert len(terminal.raw) == written
+        terminal.type("y")
+        terminal.wait("Finished.")
+    assert (shell.project / "CLAUDE.md").exists()
+
+
+def test_a_server_that_does_not_run_is_asked_about_and_enter_tries_again(start: Start, model: Model) -> None:
+    terminal = start(columns=110, env={"ANTHROPIC_BASE_URL": "http://127.0.0.1:9"})
+    began = time.monotonic()
+    terminal.enter("hello")
+    terminal.wait("Is the server running?")
+    terminal.wait("Enter tries again")
+    assert time.monotonic() - began < 15  # it is given up early
+    terminal.enter()
+    terminal.wait(lambda: terminal.everything.count("Enter tries again") == 2)
+
+
+def test_a_file_that_is_not_there_is_asked_about_before_anything_is_paid(start: Start, model: Model) -> None:
+    terminal = start(columns=110)
+    terminal.enter("explain @nosuch.py")
+    terminal.wait("Send it without that?  n no · y yes")
+    terminal.look(0.3)
+    terminal.type("n")
+    terminal.wait("Nothing was sent.")
+    assert model.bodies == []
+
+
+def test_after_a_failure_enter_sends_the_same_prompt_once_more(start: Start, model: Model) -> None:
+    model.answer = lambda body: Step(fault=Fault("status", status=400, message="no such thing"))
+    terminal = start(columns=110)
+    terminal.enter("the question")
+    terminal.wait("Enter tries again")
+    model.answer = lambda body: Step(text="The answer.")
+    terminal.enter()
+    terminal.wait("The answer.")
+    assert model.said().count("the question") == 1

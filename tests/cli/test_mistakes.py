@@ -1,0 +1,76 @@
+"""Forty plausible mistakes on the command line: none is paid, each says what to type."""
+
+import pytest
+
+from ra.testing.server import LoopbackServer
+from tests.cli.conftest import Shell
+
+MISTAKES: list[tuple[list[str], str]] = [
+    # commands
+    (["sesions"], "ra sessions"),
+    (["session"], "ra sessions"),
+    (["session", "list"], "ra sessions list"),
+    (["modles"], "ra models"),
+    (["model"], "ra models"),
+    (["contxt"], "ra context"),
+    (["confg"], "ra config"),
+    (["docter"], "ra doctor"),
+    (["benhc"], "ra bench"),
+    (["permision"], "ra permissions"),
+    (["login"], "ra doctor"),
+    (["auth"], "ra doctor"),
+    (["init"], "ra config init"),
+    (["resume"], "ra -c"),
+    (["continue"], "ra -c"),
+    (["chat"], "ra, without a prompt"),
+    (["repl"], "ra, without a prompt"),
+    (["update"], "pip install --upgrade"),
+    (["upgrade"], "pip install --upgrade"),
+    (["tools"], "ra permissions"),
+    (["exit"], "/quit"),
+    (["history"], "ra sessions list"),
+    (["usage"], "ra cost"),
+    (["/compact"], "interactive prompt"),
+    (["/model"], "interactive prompt"),
+    # flags
+    (["--modle", "x", "hi"], "--model"),
+    (["--contiue", "hi"], "--continue"),
+    (["--promt", "hi"], "without a flag"),
+    (["--yolo", "hi"], "--edits auto"),
+    (["--max-costs", "1", "hi"], "--max-cost"),
+    (["--edits", "yes", "hi"], "'ask', 'auto', 'off'"),
+    (["--thinking", "hgih", "hi"], "off, low, medium, high"),
+    (["--compaction", "sumarize", "hi"], "summarize"),
+    (["--provider", "antropic", "hi"], "anthropic"),
+    (["--max-cost", "cheap", "hi"], "maxCost"),
+    (["--set", "agent.modle=x", "hi"], "did you mean model?"),
+    (["--output-format", "xml", "hi"], "json"),
+    # models
+    (["gpt-5"], 'ra -m gpt-5 "your question"'),
+    (["opus"], 'ra -m opus "your question"'),
+    (["-m", "gpt5", "hi"], "gpt-5"),
+    (["-m", "claude-sonet-5", "hi"], "claude-sonnet-5"),
+    (["-m", "claude", "hi"], "claude-sonnet-5-5"),
+    (["-m", "gemini-flash-2.5", "hi"], "gemini-2.5-flash"),
+    # files and sessions
+    (["notes.txt"], 'ra "explain @notes.txt"'),
+    (["./notes.txt"], "is a file"),
+    (["-f", "nots.txt", "hi"], "notes.txt"),
+    (["--config", "nosuch.yaml", "hi"], "nosuch.yaml"),
+    (["--resume", "nosuch", "hi"], "nosuch"),
+    (["--fork", "hi"], "-c or --resume"),
+    (["-c", "hi"], "Start one"),
+]
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"), MISTAKES, ids=lambda value: " ".join(value) if isinstance(value, list) else ""
+)
+def test_a_mistake_is_not_paid_and_says_what_to_type(
+    shell: Shell, hello: LoopbackServer, words: list[str], hint: str
+) -> None:
+    (shell.project / "notes.txt").write_text("notes")
+    done = shell.ra(*words)
+    assert (hello.requests, done.stdout) == ([], b"")
+    assert done.returncode != 0
+    assert hint in done.stderr.decode()

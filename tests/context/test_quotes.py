@@ -1,0 +1,195 @@
+"""What the user said is not forgotten: quotes in every gap, what replaces what, and what gives way first."""
+
+import random
+
+import pytest
+
+from ra.context.compaction.quotes import HEADING, Quotes, sentences, typed_text
+from ra.context.tokens import Estimator
+from ra.context.view import Group, Item
+from ra.core.facts import Checkpointed
+from ra.core.messages import Message, Text, say
+from tests.context.sessions import assemble, engine, replayed, started, step, text_of
+
+RULES = (
+    "Never push to the branch release/2.",
+    "Antworte immer auf Deutsch und ohne Emojis.",
+    "所有接口必须保持向后兼容，不得删除字段。",
+    "يجب أن تكون جميع التواريخ بتنسيق ISO.",
+    "Le budget est de 340 euros.",
+    "The staging host is orbit-17.internal.",
+    "Hashes are truncated to 12 characters because the column is narrow.",
+    "Спрашивай, прежде чем удалять файлы.",
+    "テストは必ず実行してください。",
+    "My sister's name is Marta and she reviews the texts.",
+)
+
+
+def quoted(*texts: str, room: int = 4000) -> str:
+    """What would be quoted of these messages, if all were hidden."""
+    quotes = Quotes(Estimator())
+    groups = [Group("said", Item((at, 0), say("user", text))) for at, text in enumerate(texts, 1)]
+    for group in groups:
+        quotes.add(group)
+    return quotes.write((group.place for group in groups), room).text.removeprefix(HEADING).strip()
+
+
+# --- in sessions ---
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest", "auto", "summarize"])
+def test_what_the_user_said_is_in_every_request_after_any_number_of_compactions(strategy):
+    one = engine(24_000, strategy=strategy)
+    log = started(one)
+    rng = random.Random(3)
+    said: list[str] = []
+    checkpoints = 0
+    for number in range(120):
+        if number % 10 == 5:
+            said.append(RULES[number // 10 % len(RULES)])
+            log.say(say("user", f"{said[-1]} Go on with part {number}."))
+        log.say(*step(number, " ".join(rng.choices(("red", "blue", "green", "grey"), k=900))))
+        assembly = assemble(one)
+        log.record(*assembly.facts)
+        checkpoints += sum(isinstance(fact, Checkpointed) for fact in assembly.facts)
+        text = text_of(assembly.request)
+        assert [rule for rule in said if rule not in text] == []
+    assert checkpoints >= 4
+    again = replayed(log.written, limit=24_000, strategy=strategy)
+    assert again.request().messages == one.request().messages
+
+
+def test_a_hundred_compactions_do_not_make_the_request_grow():
+    one = engine(8000, strategy="digest")
+    log = started(one)
+    sizes = []
+    for number in range(150):
+        log.say(say("user", f"Rule {number}: name the module of part {number} after colour-{number}, please."))
+        log.say(*step(number, "word " * 500))
+        assembly = assemble(one, force="manual")
+        log.record(*assembly.facts)
+        sizes.append(assembly.tokens)
+    assert max(sizes[60:]) <= max(sizes[:60]) * 1.1
+
+
+def test_quotes_have_a_budget_of_their_own():
+    one = engine(8000, strategy="truncate")
+    log = started(one)
+    for number in range(40):
+        log.say(say("user", f"Note {number}: " + "some more words about it " * 20), *step(number, "word " * 200))
+        assembly = assemble(one)
+        log.record(*assembly.facts)
+    gaps = [message.text for message in assembly.request.messages if message.name == "compacted"]
+    assert 400 < sum(Estimator().text(gap.partition(HEADING)[2]) for gap in gaps) <= 800
+
+
+def test_what_was_attached_is_not_quoted():
+    message = Message(
+        "user", (Text("Look at @a.py."), Text('<file path="a.py">\nsecret = 1\n</file>'), Text("<b> is bold"))
+    )
+    assert typed_text(message) == "Look at @a.py.\n<b> is bold"
+
+
+# --- what replaces what ---
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("The budget cap is $500 total.", "The budget cap is $650 total."),
+        ("Budget cap is $500.", "Update: budget cap is now $650."),
+        ("HARD CONSTRAINT: Total spending is capped at $300.", "HARD CONSTRAINT: Total spending is capped at $420."),
+        ("The deadline is Monday.", "Change of plan: the deadline is Friday."),
+        ("The deadline is Monday.", "The new deadline is Friday."),
+        ("Answer in German.", "From now on answer in French."),
+        ("Never exceed 40 requests per minute.", "Never exceed 60 requests per minute."),
+        ("Die Frist ist der 3. Mai.", "Die Frist ist jetzt der 9. Mai."),
+        ("Das Budget beträgt 500 Euro.", "Das Budget beträgt ab sofort 650 Euro."),
+        ("截止日期是5月1日。", "截止日期改为6月3日。"),
+        ("数据库端口是5432。", "数据库端口现在改成6543。"),
+        ("الموعد النهائي هو 5 مايو.", "الموعد النهائي أصبح 9 مايو."),
+        ("La date limite est lundi.", "La date limite est désormais vendredi."),
+    ],
+)
+def test_a_later_value_of_the_same_replaces_the_earlier(old, new):
+    assert quoted(old, "Go on.", new) == f"#2: Go on.\n#3: {new}"
+
+
+def test_rules_that_replace_each_other_twice_leave_the_last():
+    texts = [f"The port is {port}. Keep it open." for port in (8080, 9090, 7070)]
+    assert quoted(*texts) == "#3: The port is 7070. Keep it open."
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("The production database is Postgres 15.", "The staging database is Postgres 16."),
+        ("Fix JUDGE-004 first.", "Fix DATA-002 first."),
+        ("Read src/a.py and tell me what is wrong.", "Read src/b.py and tell me what is wrong."),
+        ("Server A is at 10.0.0.1.", "Server B is at 10.0.0.2."),
+        ("Use Python for the backend.", "Use Python for the frontend."),
+        ("File: a.py", "File: b.py"),
+        ("测试服务器是蓝色的。", "生产服务器是绿色的。"),
+        ("Never touch billing.", "Never touch the audit log without asking."),
+        ("Add tests for the lexer.", "Add new tests for the parser."),
+        ("Please change part 1 of it to red.", "Please change part 2 of it to red."),
+        ("Error: timeout after 30 s", "Error: timeout after 45 s"),
+    ],
+)
+def test_statements_about_different_things_both_stay(first, second):
+    assert quoted(first, second) == f"#1: {first}\n#2: {second}"
+
+
+def test_the_rest_of_a_message_stays_when_one_sentence_of_it_is_replaced():
+    text = quoted("Use tabs. The port is 8080. Ask before you delete.", "The port is 9090.")
+    assert text == "#1: Use tabs. […] Ask before you delete.\n#2: The port is 9090."
+
+
+def test_what_is_said_again_is_quoted_once_where_it_was_said_last():
+    assert quoted("Go on.", "Use tabs.", "go  on.") == "#2: Use tabs.\n#3: go  on."
+
+
+# --- what gives way first ---
+
+
+def test_the_longest_are_shortened_first_and_both_ends_stay():
+    long = "BEGIN of it. " + "It goes on and on here. " * 200 + "END of it."
+    text = quoted("Use tabs.", long, "The port is 9090.", room=200)
+    assert text.startswith("#1: Use tabs.\n#2: BEGIN of it.")
+    assert "END of it.\n#3: The port is 9090." in text
+    assert Estimator().text(f"{HEADING}\n{text}") <= 200
+
+
+@pytest.mark.parametrize("rule", RULES[:4])
+def test_a_rule_in_the_middle_of_a_long_prompt_stays(rule):
+    long = "It began like this. " * 300 + rule + " So it went on. " * 300
+    assert rule.strip() in quoted("Use tabs.", long, "Go on.", room=300)
+
+
+def test_what_lays_nothing_down_goes_before_what_does():
+    chatter = [f"We looked at chapter {chr(97 + number)} of that long book together." for number in range(20)]
+    texts = [text for pair in zip(chatter[:10], RULES, strict=True) for text in pair] + chatter[10:]
+    text = quoted(*texts, room=230)
+    assert [rule for rule in RULES[:4] if rule not in text] == []
+
+
+def test_sentences_cover_the_text():
+    text = "One. Two!\nThree? 四。五！ v3.11 stays. e.g. this"
+    parts = list(sentences(text))
+    assert "".join(text[part.start : part.end] for part in parts) == text
+    assert " v3.11 stays. " in [text[part.start : part.end] for part in parts]
+
+
+def test_what_was_laid_down_is_listed_with_what_replaced_it_and_whether_the_model_sees_it():
+    one = engine(8000, strategy="digest")
+    log = started(one, "Build it.")
+    log.say(say("user", "The port is 8080. Never open port 22."), *step(1, "word " * 900))
+    log.say(say("user", "The port is 9090."), *step(2, "word " * 900), say("user", "Go on."), *step(3, "word " * 500))
+    log.record(*assemble(one, force="manual").facts)
+    statements = Quotes(Estimator()).statements(one.view, one.request())
+    rows = [(row.at, row.text, row.replaced_at, row.visible) for row in statements]
+    assert rows == [
+        (3, "The port is 8080.", 6, False),
+        (3, "Never open port 22.", 0, True),
+        (6, "The port is 9090.", 0, True),
+    ]

@@ -1,0 +1,59 @@
+"""The difference of a file: applied to the file before it gives the file after."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ra.core.events import ChangedLine
+from ra.tools import difference as module
+from ra.tools.difference import as_text, difference
+
+LINES = st.lists(st.sampled_from(["a", "b", "c", "d", ""]), max_size=40)
+
+
+def applied(before: list[str], hunks: tuple[tuple[ChangedLine, ...], ...]) -> list[str]:
+    """The file after, rebuilt from the file before and what the difference tells."""
+    after, taken = [], 0
+    for hunk in hunks:
+        for line in hunk:
+            while line.sign != "-" and len(after) < line.number - 1:
+                after.append(before[taken])
+                taken += 1
+            match line.sign:
+                case "-":
+                    after += before[taken : line.number - 1]
+                    taken = line.number
+                case "+":
+                    after.append(line.text)
+                case " ":
+                    assert before[taken] == line.text
+                    after.append(line.text)
+                    taken += 1
+    return after + before[taken:]
+
+
+@given(LINES, LINES)
+def test_a_difference_rebuilds_the_file_after(before: list[str], after: list[str]) -> None:
+    change = difference("f", "\n".join(before).encode(), "\n".join(after).encode())
+    old, new = "\n".join(before).splitlines(), "\n".join(after).splitlines()
+    assert applied(old, change.hunks) == new
+    assert len(new) - len(old) == change.added - change.removed
+
+
+def test_context_is_three_lines_and_far_changes_are_hunks_of_their_own() -> None:
+    before = [str(number) for number in range(1, 31)]
+    after = ["one" if line == "1" else "thirty" if line == "30" else line for line in before]
+    change = difference("f", "\n".join(before).encode(), "\n".join(after).encode())
+    assert [[(line.sign, line.number) for line in hunk] for hunk in change.hunks] == [
+        [("-", 1), ("+", 1), (" ", 2), (" ", 3), (" ", 4)],
+        [(" ", 27), (" ", 28), (" ", 29), ("-", 30), ("+", 30)],
+    ]
+    assert as_text(change).splitlines()[:3] == ["f", " 1 -1", " 1 +one"]
+
+
+def test_a_long_difference_says_how_much_it_leaves_out() -> None:
+    change = difference("f", None, b"x\n" * (module.TOLD + 5))
+    assert (change.created, change.added, change.left_out) == (True, module.TOLD + 5, 5)
+
+
+def test_what_is_no_text_has_no_lines() -> None:
+    assert difference("f", b"\0\1", b"\0\2").hunks == ()
