@@ -14,12 +14,13 @@ from ra.tools.sandbox.host import (
     Shadows,
     closed_to_others,
     git_identity,
+    is_socket,
     listening_sockets,
     sockets_below,
     system_folders,
 )
 from ra.tools.sandbox.launch import private_folder, try_out
-from ra.tools.sandbox.layout import MAX_MOUNTS, Layout, Repository, collapse, plan
+from ra.tools.sandbox.layout import MAX_MOUNTS, Layout, Repository, collapse, masked, plan
 from ra.tools.sandbox.repositories import EXCLUDES_KEY, IgnoredNames, disarm, git_env
 from ra.tools.sandbox.scan import Findings, Outer, ProtectedState, Scan
 
@@ -171,10 +172,12 @@ class Bubblewrap:
             out += ["--ro-bind-try", names, names]
         visible = ("/",) if layout.root == "/" else (*self._system_folders,)
         covered = ("/run/", f"{_TMP}/", f"{_VAR_TMP}/", "/proc/", "/dev/")
-        masked = dict.fromkeys((*self._masks, *sorted(self._doors), *listening_sockets()))
-        for path in masked:
+        # A socket that was there at the start may be a file of somebody's by now.
+        doors = (path for path in sorted(self._doors) if is_socket(path))
+        hidden = dict.fromkeys((*self._masks, *doors, *listening_sockets()))
+        for path in hidden:
             if any(_below(path, folder) for folder in visible) and not path.startswith(covered):
-                out += _masked(path) if not _below(path, layout.root) else []
+                out += masked(path) if not _below(path, layout.root) else []
         return out
 
     def _project(self, layout: Layout, found: Findings, shadows: set[str], *, git: bool) -> list[str]:
@@ -198,7 +201,7 @@ class Bubblewrap:
                 out += _fixed(path, root) if not _within(path, shut) else []
         for path in (*sorted(found.secret), *sorted(sockets), *(path for path in layout.hidden if _below(path, root))):
             if not os.path.islink(path):
-                out += _masked(path)
+                out += masked(path)
         return out
 
     def _repository(self, repository: Repository | None, *, git: bool) -> list[str]:
@@ -277,10 +280,6 @@ def _within(path: str, folders: Sequence[str]) -> bool:
 
 def _below(path: str, root: str) -> bool:
     return path.startswith(root.rstrip("/") + "/")
-
-
-def _masked(path: str) -> list[str]:
-    return ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
 
 
 def _fixed(path: str, root: str) -> list[str]:

@@ -10,7 +10,7 @@ from ra.tools.policy.paths import CREDENTIALS, Project
 from ra.tools.sandbox.find import Host
 from ra.tools.sandbox.guard import exists, free_name, parents
 from ra.tools.sandbox.host import CACHES, SYSTEM, toolchains
-from ra.tools.sandbox.layout import Layout, topmost
+from ra.tools.sandbox.layout import Layout, masked, topmost
 
 
 class Home:
@@ -59,10 +59,10 @@ class Home:
             for name in points:
                 out += ["--bind", os.path.join(self._folder, name), os.path.join(self.path, name)]
         for path in shared:
-            out += ["--ro-bind", path, path]
+            out += ["--ro-bind-try", path, path]  # a toolchain may be removed while ra runs
         for path in self._masks:
             if any(_below(path, folder) for folder in shared):
-                out += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
+                out += masked(path)
         return out
 
     def _shared_caches(self) -> list[str]:
@@ -81,9 +81,9 @@ def masked_home(home: Home) -> list[str]:
         for name in sorted(os.listdir(home.path)):
             path = os.path.join(home.path, name)
             if name.startswith(".") and not os.path.islink(path):
-                out += ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]
+                out += masked(path)
     for path in home.toolchains:
-        out += ["--ro-bind", path, path]
+        out += ["--ro-bind-try", path, path]  # a toolchain may be removed while ra runs
     return out
 
 

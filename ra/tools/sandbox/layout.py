@@ -174,3 +174,10 @@ def topmost(paths: "set[str] | list[str]") -> list[str]:
         if not top or not path.startswith(top[-1].rstrip("/") + "/"):
             top.append(path)
     return top
+
+
+def masked(path: str) -> list[str]:
+    """Mounts that leave a path empty. One that is gone needs none: bubblewrap refuses to mask what is not there."""
+    if not os.path.lexists(path):
+        return []
+    return ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]

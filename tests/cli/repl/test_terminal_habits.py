@@ -153,7 +153,7 @@ def test_a_server_that_does_not_run_is_asked_about_and_enter_tries_again(start: 
 def test_a_file_that_is_not_there_is_asked_about_before_anything_is_paid(start: Start, model: Model) -> None:
     terminal = start(columns=110)
     terminal.enter("explain @nosuch.py")
-    terminal.wait("Send it without that?  n no · y yes")
+    terminal.wait("Send the prompt without it?  n no · y yes")
     terminal.look(0.3)
     terminal.type("n")
     terminal.wait("Nothing was sent.")
