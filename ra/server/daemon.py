@@ -23,7 +23,7 @@ from ra.server.agents import Agents
 from ra.server.idempotency import Keys
 from ra.server.local_tasks import LocalTasks
 from ra.server.log import Bridge, Log
-from ra.server.peer_user import PeerConnection
+from ra.server.peer_user import CLOSE_HEADER, LINGER_S, PeerConnection
 from ra.server.presence import Presence
 from ra.server.routes import routes
 from ra.server.supervisor import Inherited, Supervisor
@@ -33,6 +33,8 @@ from ra.timeline.opening import POSTGRES
 from ra.timeline.sqlite_file import make_private
 
 MAX_FILES = 8192
+READY_S = 10.0  # a worker is waited for so long until it reaches the database; after that it says why it is not ready
+DRAIN_LOOK_S = 0.05
 GRACE_S = 8.0  # container runtimes kill after ten
 
 
@@ -77,6 +79,33 @@ class HttpServer(uvicorn.Server):
                 timeout_graceful_shutdown=2,
             )
         )
+
+    async def hand_over(self, listening: socket.socket) -> None:
+        """Leave new connections to the other workers of the socket, and answer who is connected to this one.
+
+        A connection that is silent may carry a request already: it has `LINGER_S` to ask once more.
+        """
+        loop = asyncio.get_running_loop()
+        loop.remove_reader(listening)
+        self.config.encoded_headers.append(CLOSE_HEADER)
+        self.server_state.default_headers = [*self.server_state.default_headers, CLOSE_HEADER]
+        for connection in self._connections():
+            connection.announce_close()
+        give_up = loop.time() + LINGER_S
+        # A connection that was accepted a moment ago is not in the list yet: at least one round.
+        await asyncio.sleep(DRAIN_LOOK_S)
+        while loop.time() < give_up and self._anybody_silent():  # noqa: ASYNC110 - uvicorn has no event for it
+            await asyncio.sleep(DRAIN_LOOK_S)
+        for accepting in self.servers:
+            accepting.close()
+        for connection in self._connections():
+            connection.shutdown()
+
+    def _anybody_silent(self) -> bool:
+        return any(connection.silent for connection in self._connections())
+
+    def _connections(self) -> list[PeerConnection]:
+        return [item for item in self.server_state.connections if isinstance(item, PeerConnection)]
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -174,15 +203,19 @@ async def _serve(
     if inherited is not None:  # the pipe ends when the parent does, however it does
         loop.add_reader(inherited.parent, orphaned, inherited.parent)
     attending = asyncio.create_task(tasks.serve())
+    stopping = asyncio.create_task(stop_asked.wait())
+    if inherited is not None:  # its predecessor stops as soon as this worker says that it takes requests
+        ready = asyncio.create_task(tasks.ready())
+        await asyncio.wait({ready, attending, stopping}, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
+        ready.cancel()
     serving = asyncio.create_task(server.serve([listening]))
     url = url_of(listening)
     log.say("started", f"listening on {url}", url=url)
     started(url)
-    ends = {serving, attending, asyncio.ensure_future(stop_asked.wait())}
+    ends = {serving, attending, stopping}
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     if inherited is not None:
-        for accepting in server.servers:  # the other workers of this socket take what comes now
-            accepting.close()
+        await server.hand_over(listening)
     load = await tasks.load()
     if load.running or load.waiting:
         log.say("stopping", f"stopping: {load.running} tasks run and {load.waiting} wait")

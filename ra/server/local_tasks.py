@@ -41,6 +41,9 @@ class LocalTasks:
     def unready(self) -> str:
         return ""
 
+    async def ready(self) -> None:
+        """It always is."""
+
     async def load(self) -> Load:
         return Load(self.desk.running, self.desk.waiting)
 

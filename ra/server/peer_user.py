@@ -24,6 +24,7 @@ _LOOSE = re.compile(rb"(?<!\r)\n|\r(?!\n)|\n[ \t]|\0")
 """A line that ends in a bare LF or CR, or goes on in the next one: readers differ about these."""
 
 LINGER_S = 2.0
+CLOSE_HEADER = (b"connection", b"close")
 _BUSY = b'{"error":"Busy: too many connections."}'
 _TOO_MANY = (
     b"HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nRetry-After: 5\r\n"
@@ -81,7 +82,18 @@ class PeerConnection(H11Protocol):
         of_this_peer = (
             other for other in self.connections if isinstance(other, PeerConnection) and other._peer == self._peer
         )
-        return sum(getattr(other.cycle, "response_complete", True) for other in of_this_peer)
+        return sum(other.silent for other in of_this_peer)
+
+    @property
+    def silent(self) -> bool:
+        """Whether it asks for nothing now."""
+        return getattr(self.cycle, "response_complete", True)  # there is no cycle before the first request
+
+    def announce_close(self) -> None:
+        """The answer that is being made is the last one on this connection, and says so."""
+        if not self.silent:
+            self.cycle.default_headers = [*self.cycle.default_headers, CLOSE_HEADER]
+            self.cycle.keep_alive = False
 
     def _refuse(self, transport: Transport) -> None:
         """Answered at once, whatever is asked; closed a moment later, since a reset would overtake the answer."""

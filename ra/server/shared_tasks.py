@@ -90,6 +90,9 @@ class SharedTasks:
 
     # --- what clients ask ---
 
+    async def ready(self) -> None:
+        await self._present.wait()
+
     async def load(self) -> Load:
         try:
             return Load(len(self._jobs), await self.table.waiting())
@@ -107,7 +110,7 @@ class SharedTasks:
             need_key(key)
         if self.unready:
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._present.wait(), PATIENCE_S)
+                await asyncio.wait_for(self.ready(), PATIENCE_S)
         if self.unready:
             raise Refusal(503, self.unready, retry_after_s=2)
         try:

@@ -6,7 +6,6 @@ import signal
 import socket
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import msgspec
 
@@ -143,10 +142,8 @@ class Supervisor:
 
 
 def _command() -> list[str]:
-    """The same program with the same words; it finds in its environment that it is a worker."""
-    program = Path(sys.argv[0])
-    start = ["-m", "ra"] if program.name == "__main__.py" else [str(program)]
-    return [sys.executable, *start, *sys.argv[1:]]
+    """The same program with the same words, however it was started; it finds in its environment that it is a worker."""
+    return [sys.executable, *sys.orig_argv[1:]]
 
 
 def _signal(worker: asyncio.subprocess.Process, number: signal.Signals) -> None:

@@ -44,6 +44,10 @@ class Tasks(Protocol):
         """Why no task can be taken now, such as a database that is away; "" when one can."""
         ...
 
+    async def ready(self) -> None:
+        """Waits until tasks can be taken."""
+        ...
+
     async def load(self) -> Load:
         """How many tasks run and wait."""
         ...
