@@ -202,6 +202,8 @@ def _decide_bash(call: ToolCall, rules: Sequence[Rule], place: Project) -> Decis
     if place.read_only and any(writes_git(part.words) for part in script.parts):
         return Deny("edits are off, and git would write to the repository")
     if not outside and place.boxed and any(writes_git(part.words) for part in script.parts if not part.nested):
+        if call.args.get("background"):  # what it writes is looked through only when it ends
+            return Deny("git commands that write cannot run in the background")
         return _decide_git(script, rule, rules)
     if not outside and (rule or not place.trouble):
         return Allow(f"the rule allow {rule}", network=True) if rule else Allow("it runs in the sandbox")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from ra.system.process import Launch
 from ra.tools.policy.paths import Project, program
 from ra.tools.sandbox import landlock, seccomp
+from ra.tools.sandbox.disarm import OwnRepository, disarm
 from ra.tools.sandbox.find import Host
 from ra.tools.sandbox.guard import Guard, parents, set_aside
 from ra.tools.sandbox.home import Home, make_real_folder, masked_home
@@ -21,7 +22,7 @@ from ra.tools.sandbox.host import (
 )
 from ra.tools.sandbox.launch import private_folder, try_out
 from ra.tools.sandbox.layout import MAX_MOUNTS, Layout, Repository, collapse, masked, plan
-from ra.tools.sandbox.repositories import EXCLUDES_KEY, IgnoredNames, disarm, git_env
+from ra.tools.sandbox.repositories import EXCLUDES_KEY, IgnoredNames, git_env
 from ra.tools.sandbox.scan import Findings, Outer, ProtectedState, Scan
 
 _INTERNET = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
@@ -85,6 +86,7 @@ class Bubblewrap:
         shadows = self._shadows.look()
         links += [path for path in shadows if os.path.islink(path)]
         guard = Guard([*links, *findings.guarded.difference(_mountable(findings))], layout.root)
+        repository = OwnRepository(_git_writes(layout)) if git and layout.writable else None
         mounts = self._mounts(layout, findings, shadows, network=network, git=git)
         fds: tuple[int, ...] = ()
         if seccomp.supported():
@@ -99,9 +101,11 @@ class Bubblewrap:
             self._own_sockets |= _made_in_box(now.sockets - findings.sockets)
             if not layout.writable:
                 return notes
+            # First what they hold: a repository is one also where it is set aside.
+            notes += [disarm(path) for path in before.new_repositories(now)]
             new_programs = sorted(self._shadows.look() - shadows)
             notes += [set_aside(path) for path in (*before.new_names(now), *new_programs)]
-            return notes + [disarm(path) for path in before.new_repositories(now)]
+            return notes + (repository.undo_planted() if repository else [])
 
         own_network = [] if network else ["--unshare-net"]
         if network and landlock.scopes():
@@ -189,7 +193,8 @@ class Bubblewrap:
         if writable:
             dot_git = os.path.join(root, ".git")
             # One boundary: no repository can be written, or with `git` all of the project's own but what it obeys.
-            closed = [path for path in found.repositories if not (git and (path == dot_git or _below(path, dot_git)))]
+            others = found.repositories - {root}
+            closed = [path for path in others if not (git and (path == dot_git or _below(path, dot_git)))]
             shut = (*linked, *collapse(frozenset(closed), root))
             # A folder that holds a protected path could be renamed and made anew, unless it is a mount itself.
             for parent in sorted(_real_parents(layout, found) & self._parents):
@@ -261,6 +266,11 @@ def _filter_descriptor(families: tuple[int, ...]) -> int:
     os.write(descriptor, seccomp.program(families))
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor
+
+
+def _git_writes(layout: Layout) -> tuple[str, ...]:
+    """The folders that a command with the user's consent for git may write."""
+    return layout.repository.writable if layout.repository else (os.path.join(layout.root, ".git"),)
 
 
 def _real_parents(layout: Layout, found: Findings) -> set[str]:

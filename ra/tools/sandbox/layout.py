@@ -125,15 +125,18 @@ def _instructions(place: Project, root: str) -> list[str]:
 def _git_paths(root: str) -> list[str]:
     """What git would run or obey. A `.git` that is a file, a link or missing is protected itself, and what it names."""
     git = os.path.join(root, ".git")
+    # The project itself can be a bare repository, which git takes when there is no usable `.git`.
+    bare = all(os.path.isdir(os.path.join(root, name)) for name in ("objects", "refs"))
+    itself = _in_repository(root, ".") if bare else []
     if os.path.isdir(git) and not os.path.islink(git):
-        return _in_repository(root, ".git")
+        return [*_in_repository(root, ".git"), *itself]
     led = os.path.relpath(_led_to(git), root)
-    return [".git", *(_in_repository(root, led) if led.split("/")[0] not in ("..", ".", ".git") else [])]
+    return [".git", *(_in_repository(root, led) if led.split("/")[0] not in ("..", ".", ".git") else []), *itself]
 
 
 def _in_repository(root: str, git: str) -> list[str]:
     there = [name for name in ("modules", "worktrees") if os.path.lexists(os.path.join(root, git, name))]
-    return [f"{git}/hooks", f"{git}/config", *(f"{git}/{name}" for name in there)]
+    return [os.path.normpath(f"{git}/{name}") for name in ("hooks", "config", *there)]
 
 
 def _led_to(git: str) -> str:
@@ -150,8 +153,8 @@ def _led_to(git: str) -> str:
 
 def _git_obeys(protected: list[str]) -> list[str]:
     """What git would take for its own as soon as it is there; an existing `modules` is protected already."""
-    folders = [path.removesuffix("/hooks") for path in protected if path.endswith("/hooks")]
-    names = [f"{folder}/{name}" for folder in folders for name in ("commondir", "config.worktree", "modules")]
+    folders = [os.path.dirname(path) for path in protected if os.path.basename(path) == "hooks"]
+    names = [os.path.join(folder, name) for folder in folders for name in ("commondir", "config.worktree", "modules")]
     return [name for name in names if name not in protected]
 
 

@@ -1,29 +1,15 @@
-"""Takes the programs out of a repository that a command left in the project: nothing is deleted, nothing runs."""
+"""What git is told in a box: who commits, what it passes over, and to start nothing."""
 
-import contextlib
 import os
 import re
-import stat
 from collections.abc import Iterable, Sequence
 
-from ra.system.files import hold_folder, open_resolved
-from ra.tools.policy.paths import shown
+from ra.system.files import open_resolved
 from ra.tools.sandbox.find import Host
-from ra.tools.sandbox.guard import exists, free_name
 from ra.tools.sandbox.host import expanded
 
 _CONFIG_BYTES = 1_000_000
 EXCLUDES_KEY = "core.excludesfile"
-_SAFE = {
-    "core": {"repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode"},
-    "branch": {"remote", "merge", "rebase"},
-    "remote": {"fetch"},
-    "user": {"name", "email"},
-    "init": {"defaultbranch"},
-}
-"""What a configuration may say without naming a program, a file to include, or a transport."""
-
-
 _QUIET = (
     ("core.fsmonitor", "false"),
     ("core.pager", "cat"),
@@ -71,91 +57,3 @@ class IgnoredNames:
             os.replace(f"{self._file}.new", self._file)
             self._content = content
         return self._file
-
-
-def disarm(path: str) -> str:
-    """Make a new repository harmless: its configuration says only what is safe, and its hooks cannot run."""
-    changed = []
-    with contextlib.suppress(OSError), hold_folder(path) as folder:
-        for name in ("config", "config.worktree", "commondir"):
-            if name != "config" and exists(name, folder):
-                os.rename(name, free_name(name, folder), src_dir_fd=folder, dst_dir_fd=folder)
-                changed.append(name)
-        if _clean_config(folder):
-            changed.append("config")
-        if _stop_hooks(folder):
-            changed.append("hooks")
-    where = shown(path)
-    if not changed:
-        return f"A git repository was made in {where}. Tell the user."
-    return f"A git repository was made in {where}; what in its {', '.join(changed)} could run programs was disarmed."
-
-
-def _clean_config(folder: int) -> bool:
-    """Keep the safe lines. Whatever is no plain file is moved aside."""
-    if not exists("config", folder):
-        return False
-    try:
-        handle = os.open("config", os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
-        with os.fdopen(handle, "rb") as file:
-            regular = stat.S_ISREG(os.fstat(handle).st_mode)
-            text = file.read(_CONFIG_BYTES).decode("utf-8", "replace") if regular else ""
-    except OSError:
-        text = ""
-    safe = safe_config(text)
-    if safe == text:
-        return False
-    os.rename("config", free_name("config", folder), src_dir_fd=folder, dst_dir_fd=folder)
-    how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open("config", how, 0o644, dir_fd=folder), "w", encoding="utf-8") as file:
-        file.write(safe)
-    return True
-
-
-def safe_config(text: str) -> str:
-    """The lines of a git configuration that name no program and lead nowhere else."""
-    lines = []
-    allowed: set[str] = set()
-    continued = False
-    for line in text.splitlines(keepends=True):
-        stripped = line.strip()
-        if continued:  # belongs to the line before, which was kept only if it was complete
-            continued = stripped.endswith("\\")
-            continue
-        if stripped.startswith("["):
-            header, _, behind = stripped[1:].partition("]")
-            section = header.partition('"')[0].strip().casefold()
-            allowed = _SAFE.get(section, set())
-            if allowed and not behind.strip():
-                lines.append(line)
-            elif allowed:
-                lines.append(f"[{header}]\n")
-            continue
-        continued = stripped.endswith("\\")
-        key = stripped.partition("=")[0].strip().casefold()
-        if key in allowed and not continued:
-            lines.append(line)
-    return "".join(lines)
-
-
-def _stop_hooks(folder: int) -> bool:
-    stopped = False
-    try:
-        hooks = os.open("hooks", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
-    except NotADirectoryError:
-        os.rename("hooks", free_name("hooks", folder), src_dir_fd=folder, dst_dir_fd=folder)
-        return True
-    except OSError:
-        return False
-    try:
-        for name in os.listdir(hooks):
-            mode = os.stat(name, dir_fd=hooks, follow_symlinks=False).st_mode
-            if stat.S_ISLNK(mode):
-                os.rename(name, free_name(name, hooks), src_dir_fd=hooks, dst_dir_fd=hooks)
-                stopped = True
-            elif stat.S_ISREG(mode) and mode & 0o111:
-                os.chmod(name, stat.S_IMODE(mode) & ~0o111, dir_fd=hooks)
-                stopped = stopped or not name.endswith(".sample")
-    finally:
-        os.close(hooks)
-    return stopped

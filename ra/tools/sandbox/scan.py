@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ra.system.secret_names import SECRET_DIRS, TOKEN_NAMES, fold, holds_token
 from ra.tools.policy.paths import CONFIG_NAMES, EDITOR_NAMES, protected
+from ra.tools.sandbox.disarm import is_repository, leads_inside
 from ra.tools.sandbox.host import is_socket
 from ra.tools.sandbox.layout import Layout
 from ra.tools.sandbox.watch import Changes, Watch
@@ -41,6 +42,7 @@ class ProtectedState:
 
     def __init__(self, layout: Layout, found: Findings) -> None:
         self._watched = (*layout.own, *layout.watched)
+        self._root = layout.root
         names = (*self._watched, *found.guarded, *found.repositories)
         self._was = {path: (_identity(path), _identity(os.path.dirname(path))) for path in names}
         self._known = {identity for identity, _ in self._was.values() if identity}
@@ -48,7 +50,8 @@ class ProtectedState:
     def new_names(self, now: Findings) -> list[str]:
         """Protected names that the command added."""
         watched = [path for path in self._watched if os.path.basename(path) != ".git" or not os.path.isdir(path)]
-        return sorted(path for path in {*watched, *now.guarded} if self._is_new(path))
+        new_paths = sorted(path for path in {*watched, *now.guarded} if self._is_new(path))
+        return [path for path in new_paths if os.path.basename(path) != ".git" or not leads_inside(path, self._root)]
 
     def new_repositories(self, now: Findings) -> list[str]:
         return sorted(path for path in now.repositories if self._is_new(path))
@@ -98,6 +101,7 @@ class Scan:
         self._watch = Watch()
         names = (
             ".ra",
+            ".git",
             *CONFIG_NAMES,
             *EDITOR_NAMES,
             *(os.path.basename(name) for name in instructions),
@@ -184,10 +188,9 @@ class Scan:
                 installed and self._is_installed(entry.stat(follow_symlinks=False), installed=True)
             ):
                 secret.append(entry.path)
-            if self._is_guarded(entry.path):
+            if self._is_guarded(entry.path, is_folder=is_folder):
                 guarded.append(entry.path)
-        is_repository = names >= {"HEAD", "objects", "refs"} and path != self._root
-        kinds = (linked, guarded, secret, [path] if is_repository else [], sockets)
+        kinds = (linked, guarded, secret, [path] if is_repository(names) else [], sockets)
         findings = Findings(*map(frozenset, kinds)) if any(kinds) else _NOTHING
         return _Folder(changed_ns, installed, tuple(folders), findings)
 
@@ -202,13 +205,18 @@ class Scan:
         """Whether the name may be one to judge: quick, for it is asked of every file."""
         return not name.isascii() or bool(self._specials.match(name.lower()))
 
-    def _is_guarded(self, path: str) -> bool:
-        """A protected name, but nothing below one, and no repository: `git init` in a subfolder is harmless here."""
+    def _is_guarded(self, path: str, *, is_folder: bool) -> bool:
+        """A protected name, but nothing below one, and no repository: `git init` in a subfolder is harmless here.
+
+        A `.git` that is no folder leads git to one, wherever that lies.
+        """
+        if fold(os.path.basename(path)) == ".git":
+            return not is_folder
         relative = os.path.relpath(path, self._root)
         if not _PACKAGES.isdisjoint(relative.split("/")):
             return False
         above = protected(os.path.dirname(relative), self._instructions)
-        return not above and fold(os.path.basename(path)) != ".git" and bool(protected(relative, self._instructions))
+        return not above and bool(protected(relative, self._instructions))
 
 
 def _lies_in(path: str, folders: set[str]) -> bool:
