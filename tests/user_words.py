@@ -1,4 +1,7 @@
-"""List every text that a user can meet, place by place, so that they can be read in one sitting: python -m tests.user_words."""
+"""List every text that a user can meet, place by place, so that they can be read in one sitting.
+
+python -m tests.user_words
+"""
 
 import ast
 import re
@@ -9,7 +12,8 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent / "ra"
 HELP_FOLDERS = ("cli/commands", "bench/command.py", "bench/live_command.py")  # docstrings there are help texts
 _LOOKS_LIKE_WORDS = re.compile(r"[A-Za-z]{2,}[^A-Za-z]*\s+\S*[A-Za-z]{2,}")
-_CODE = re.compile(r"^(SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH|PRAGMA|BEGIN|LISTEN|NOTIFY)\b|\(\?[:=!P]|^[\w.-]+( [\w.-]+){4,}$")
+_SQL = "SELECT|INSERT|UPDATE|DELETE|CREATE|ALTER|DROP|WITH|PRAGMA|BEGIN|LISTEN|NOTIFY"
+_CODE = re.compile(rf"^({_SQL})\b|\(\?[:=!P]|^[\w.-]+( [\w.-]+){{4,}}$")
 
 
 class Words(NamedTuple):

@@ -38,7 +38,7 @@ def context(
     session: Annotated[str, typer.Option("--session", help="a session of ra's own, instead of a transcript")] = "",
     strategies: Annotated[str, typer.Option("--strategies", help="some of them, parted by commas")] = "",
     preset_name: Annotated[
-        str, typer.Option("--preset", help="seed: the published comparisons of layered and planner")
+        str, typer.Option("--preset", help="seed: the published comparison of layered and planner")
     ] = "",
     model: Annotated[str, typer.Option("--model", "-m", help="replay at the prices of this model")] = "",
     window: Annotated[int | None, typer.Option("--window", min=1000, help="tokens; instead of the model's own")] = None,
@@ -140,7 +140,7 @@ def _run(
     *,
     quiet: bool,
 ) -> None:
-    """Replays stored sessions and all files, and adds each result as it is there."""
+    """Replays stored sessions and all files, and adds each result when it is ready."""
     from rich.console import Console
     from rich.progress import Progress
 

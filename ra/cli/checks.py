@@ -43,10 +43,10 @@ class Check(Value, frozen=True):
 
 def config(resolved: Resolved) -> Iterator[Check]:
     files = ", ".join(str(file) for file in resolved.files)
-    yield Check("config", "ok", files or "no files; the defaults hold")
+    yield Check("config", "ok", files or "no files; the defaults apply")
     for note in resolved.notes:
         foreign = "project's file" in note
-        fix = "move the key into your own file: `ra config path` says where it is" if foreign else "mend that file"
+        fix = "move the key into your own file: `ra config path` says where it is" if foreign else "fix that file"
         yield Check("config", "warning", note, fix)
 
 
@@ -64,7 +64,7 @@ def files(resolved: Resolved, env: Env) -> Iterator[Check]:
 def trust(resolved: Resolved) -> Iterator[Check]:
     if resolved.untrusted or resolved.waiting:
         lines = tuple(item.line for item in (*resolved.untrusted, *resolved.waiting))
-        fix = "look at it, then `ra trust`; --ignore-untrusted goes on without"
+        fix = "look at it, then `ra trust`; --ignore-untrusted runs without"
         yield Check("trust", "warning", f"{len(lines)} things here are not trusted and do not run", fix, lines)
     else:
         words = (
@@ -109,7 +109,7 @@ def model(resolved: Resolved, env: Env) -> Iterator[Check]:
     yield Check("model", "ok", f"{name} {model_name}, {window}{'' if priced else ', price unknown'}")
     if not priced:
         yield Check(
-            "model", "warning", "no price is known for it, so costs are not told", "set app.prices for the model"
+            "model", "warning", "no price is known for it, so costs are not shown", "set app.prices for the model"
         )
     yield from _own_server(name, settings, env)
 
@@ -153,10 +153,10 @@ def sandbox(resolved: Resolved, env: Env, setting: Literal["auto", "off"]) -> It
     box = find_sandbox(setting, Project(root, str(resolved.cwd), env.get("HOME", "")), host=host(resolved, env))
     install = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
     if box is None:
-        words = "none works here: Bash asks on a terminal, and is refused elsewhere"
+        words = "none works here: Bash asks on a terminal and is refused elsewhere"
         yield Check("sandbox", "warning", words, install if sys.platform == "linux" else "allow what you need by rules")
         return
-    limits = tuple(f"does not stop: {limit}" for limit in box.limits)
+    limits = tuple(f"cannot stop this: {limit}" for limit in box.limits)
     trouble = box.trouble
     box.close()
     if trouble:
@@ -180,7 +180,7 @@ def permissions(resolved: Resolved) -> Iterator[Check]:
 
 def terminal(streams: Streams, env: Env) -> Iterator[Check]:
     if not (streams.out_tty and streams.err_tty):
-        yield Check("terminal", "ok", "none: nothing is asked, and what would ask is refused")
+        yield Check("terminal", "ok", "none: ra cannot ask, so calls that would ask are refused")
         return
     size = shutil.get_terminal_size()
     colours = "colours" if streams.colour else "no colours"
@@ -232,9 +232,9 @@ def mcp(resolved: Resolved, *, now: float) -> Iterator[Check]:
             wrong = f"the command {command!r} is not found"
         listing = shelf.get(server, now=now)
         if wrong:
-            yield Check("mcp", "problem", f"{server.name}: {wrong}", "mend it under agent.mcpServers")
+            yield Check("mcp", "problem", f"{server.name}: {wrong}", "fix it under agent.mcpServers")
         elif listing is None:
-            yield Check("mcp", "ok", f"{server.name}: not met yet; `ra mcp list` tries it")
+            yield Check("mcp", "ok", f"{server.name}: not started yet; `ra mcp list` tries it")
         elif listing.failed:
             yield Check("mcp", "warning", f"{server.name}: {listing.failed}", "`ra mcp list` tries again")
         else:
@@ -243,12 +243,12 @@ def mcp(resolved: Resolved, *, now: float) -> Iterator[Check]:
 
 def unreadable(error: RaError, env: Env) -> Check:
     """A configuration that cannot be read hides all the rest."""
-    return Check("config", "problem", str(error), f"mend it; your own file is {paths.user_file(env)}")
+    return Check("config", "problem", str(error), f"fix it; your own file is {paths.user_file(env)}")
 
 
 def programs() -> Iterator[Check]:
     missing = [name for name in ("git", "bash") if not shutil.which(name)]
-    search = "ripgrep" if shutil.which("rg") else "our own search (ripgrep is not there)"
+    search = "ripgrep" if shutil.which("rg") else "the built-in search (ripgrep is not installed)"
     if missing:
         yield Check("programs", "warning", f"{', '.join(missing)} not found", f"install {' and '.join(missing)}")
     else:

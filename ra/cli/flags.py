@@ -18,36 +18,36 @@ from ra.core.value import Value
 from ra.providers.vendors import BY_NAME, IN_PROCESS
 
 COMMANDS = {
-    "acp": "let an editor drive ra (Agent Client Protocol)",
+    "acp": "let an editor use ra (Agent Client Protocol)",
     "agent": "named agents: list, show, capability",
     "bench": "compare context strategies, live or on recorded transcripts",
-    "compact": "compact a session, or show what that would do",
+    "compact": "hide the older part of a session from the model, with the price first",
     "config": "show, check or start a configuration file",
     "context": "what the next request holds, token by token",
-    "cost": "what was spent, by session, model, source, tool or day",
+    "cost": "what you spent, by session, model, source, tool or day",
     "doctor": "check keys, model, sandbox, terminal, store, config and trust",
-    "entry": "durable entries of a session: set, rm, list, show",
+    "entry": "texts that stay in every request: set, rm, list, show",
     "local": "the embedded model: install, status",
     "mcp": "Model Context Protocol: list servers and tools, or serve ra itself",
-    "models": "known models with windows and prices, and what endpoints taught",
+    "models": "models with windows and prices",
     "open": "sessions in the browser: window, cache, prices, what-if",
-    "permissions": "explain what a call would be allowed to do",
+    "permissions": "explain what the model may do, and list the rules",
     "recall": "search or read back anything that was ever said",
-    "said": "what you laid down in a session, and whether the model still sees it",
-    "serve": "the HTTP API",
-    "sessions": "list, show, export, import, prune, rm, fork",
+    "said": "your rules and decisions in a session, and whether the model still sees them",
+    "serve": "serve agents over HTTP",
+    "sessions": "list, show, export, import, prune, rm, fork, copy",
     "tour": "see what ra does in two minutes: no key, no network",
     "trust": "trust this project's hooks, resolvers and commands",
-    "wiki": "query folders of Markdown",
+    "wiki": "search folders of Markdown",
 }
 ALIASES = {"daemon": "serve"}  # what agentx calls it
 
-DESCRIPTION = "Ask a model, with every token under your control."
+DESCRIPTION = "Ask a model, and control every token that it sees."
 
 EXAMPLES = {
     'ra "explain @src/auth.py"': "one answer, the file attached",
     'git diff | ra "review this"': "piped text follows the prompt",
-    'ra -c "and the tests?"': "go on with the latest session of this project",
+    'ra -c "and the tests?"': "continue the latest session of this project",
     'ra --dry-run "explain @src/"': "what would be sent, by source, tokens and price",
     "ra": "the interactive prompt (on a terminal)",
 }
@@ -139,9 +139,9 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     ),
     "Input and sessions": (
         Flag(("-f", "--file"), "attach a text, image or PDF; repeatable", "list", "PATH"),
-        _switch("-c", "--continue", help="go on with the latest session of this project", field="go_on"),
+        _switch("-c", "--continue", help="continue the latest session of this project", field="go_on"),
         Flag(("--resume",), "go on with this session", "value", "ID", lookup="session"),
-        _switch("--fork", help="go on in a copy (with -c or --resume)"),
+        _switch("--fork", help="continue in a copy (with -c or --resume)"),
         _switch("--no-session", help="store nothing on disk"),
         Flag(("--config",), "one more configuration file", "value", "FILE"),
         Flag(("--set",), "set one configuration key; repeatable", "list", "KEY=VALUE"),
@@ -149,8 +149,8 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
     "Permissions": (
         _switch("--no-tools", help="text only"),
         Flag(("--allow",), "such as 'Bash(git diff:*)'; repeatable", "list", "RULE"),
-        Flag(("--deny",), "stronger than any allow; repeatable", "list", "RULE"),
-        Flag(("--sandbox",), "off: Bash asks instead", "value", choices=("auto", "off"), strict=True),
+        Flag(("--deny",), "wins over any allow; repeatable", "list", "RULE"),
+        Flag(("--sandbox",), "off: no sandbox, so Bash asks", "value", choices=("auto", "off"), strict=True),
         Flag(
             ("--edits",),
             "changes to files: ask, auto or off (ask on a terminal, off elsewhere)",
@@ -180,7 +180,7 @@ GROUPS: dict[str, tuple[Flag, ...]] = {
         _switch("-q", "--quiet", help="only the answer and errors"),
         _switch("-v", "--verbose", help="more on stderr: thinking, tool output, usage"),
         _switch("--strict", help="a missing @file or a failed url: ends the run (exit 2) before anything is sent"),
-        _switch("--plain", help="no Markdown, no colours, no moving parts"),
+        _switch("--plain", help="no Markdown, no colours, no spinner"),
         _switch("--dry-run", help="show what would be sent and what it costs; send nothing"),
         _switch("--show-config", help="the resolved configuration with origins"),
         _switch("--show-context", help="discovered files and resolved references"),

@@ -56,7 +56,7 @@ class Visitors:
             if self._one_time:
                 self._one_time = secrets.token_urlsafe(32)  # nobody is ever told
         elif not self._returns(headers):
-            raise Refusal(403, "This address was good for one visit. Run `ra open` again for a new one.")
+            raise Refusal(403, "This address worked once, for the visit before. Run `ra open` again for a new one.")
         return f"{self._name(headers)}={self._cookie}; Path=/; HttpOnly; SameSite=Strict"
 
     def _returns(self, headers: Mapping[str, str]) -> bool:

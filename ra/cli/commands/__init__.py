@@ -9,7 +9,7 @@ from functools import partial
 import typer
 
 from ra.app import App
-from ra.cli import flags
+from ra.cli import examples, flags
 from ra.cli.configuration import read_config
 from ra.cli.output import Streams
 from ra.config.load import Resolved
@@ -63,6 +63,7 @@ def run_command(before: Sequence[str], words: Sequence[str], *, program: str) ->
     name = words[0]
     app: typer.Typer = importlib.import_module(MODULES[name]).app
     command = typer.main.get_command(app)
+    examples.teach(command, name)
     try:
         code = command.main(
             args=[flags.clean(word) for word in words[1:]],

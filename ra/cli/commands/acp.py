@@ -21,7 +21,7 @@ app = typer.Typer(add_completion=False, help="Let an editor drive ra: the Agent 
 
 @app.command()
 def serve(ctx: typer.Context) -> None:
-    """Be an agent of the Agent Client Protocol on stdin and stdout, for editors such as Zed.
+    """Run as an agent of the Agent Client Protocol on stdin and stdout, for editors such as Zed.
 
     The editor asks its user what would ask on a terminal. Flags of a run stand before the command: ra -m opus acp.
     """

@@ -21,7 +21,7 @@ HEADS = ("AGENT", "MODEL", "STRATEGY", "HANDLER", "DESCRIPTION")
 
 @app.command("list")
 def list_agents(ctx: typer.Context) -> None:
-    """Every named agent."""
+    """List the named agents."""
     call: CommandContext = ctx.obj
     agents = call.resolved.config.agents
     if not agents:
@@ -45,7 +45,7 @@ def list_agents(ctx: typer.Context) -> None:
 
 @app.command()
 def show(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="ID")]) -> None:
-    """The configuration that is in force for an agent, each value with its origin."""
+    """Show the configuration of one agent, each value with its origin."""
     call: CommandContext = ctx.obj
     call.streams.out(shown(call.resolve(agent)))
 
@@ -59,7 +59,7 @@ def capability(
         typer.Option("--context-strategy", metavar="NAME", help=f"{', '.join(STRATEGIES)}, a .py file; - clears it"),
     ] = None,
 ) -> None:
-    """Change an agent in your own configuration file. Comments and order stay."""
+    """Change an agent in your own configuration file. Its comments and order stay."""
     call: CommandContext = ctx.obj
     agents = call.resolved.config.agents
     if agent not in agents:

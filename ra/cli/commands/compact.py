@@ -16,10 +16,10 @@ app = typer.Typer(add_completion=False, help="Compact a session, or show what th
 def compact(
     ctx: typer.Context,
     session: Annotated[str, typer.Option("--session", help="this session instead of the latest")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="only show it")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the cut and its price; change nothing")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Shorten what the model sees of a session. Nothing is lost: `ra recall` reads it back."""
+    """Hide the older part of a session from the model. Nothing is deleted: `ra recall` reads it back."""
     call: CommandContext = ctx.obj
     asyncio.run(_compact(call, session, dry_run=dry_run, as_json=as_json))
 

@@ -16,22 +16,22 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="Show, check 
 
 @app.command()
 def show(ctx: typer.Context) -> None:
-    """The resolved configuration, each value with its origin."""
+    """Show the resolved configuration, each value with its origin."""
     call: CommandContext = ctx.obj
     call.streams.out(shown(call.resolved))
 
 
 @app.command()
 def check(ctx: typer.Context) -> None:
-    """Is every file right? Exit 2 with file, line and key if not."""
+    """Check every configuration file. Exits 2 on a mistake and names its file, line and key."""
     call: CommandContext = ctx.obj
-    files = "\n".join(str(path) for path in call.resolved.files) or "no configuration files; the defaults hold"
+    files = "\n".join(str(path) for path in call.resolved.files) or "no configuration files; the defaults apply"
     call.streams.out(f"{files}\n")
 
 
 @app.command()
 def path(ctx: typer.Context) -> None:
-    """Where your own configuration file is, and where data is kept."""
+    """Print the path of your own configuration file and of the data folder."""
     call: CommandContext = ctx.obj
     call.streams.out(f"{paths.user_file(call.env)}\n{call.resolved.data_dir}\n")
 
@@ -41,7 +41,7 @@ def import_settings(
     ctx: typer.Context,
     agent: Annotated[Literal["claude", "codex"], typer.Argument(help="whose settings")],
 ) -> None:
-    """Show what the settings of another agent would be in ra.yaml. Nothing is written: copy what you want."""
+    """Show what the settings of another agent would be in ra.yaml. Writes nothing: copy what you want."""
     import yaml
 
     from ra.config.importing import settings_of

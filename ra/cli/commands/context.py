@@ -23,7 +23,7 @@ def context(
     at: Annotated[int | None, typer.Option("--at", min=1, help="as it was at this position of the timeline")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """The exact composition of the next request, or of a past one.
+    """Show what the next request holds, or what a past one held, by source.
 
     `show` prints the request itself, as the provider's JSON. `diff` names the first byte at which the last request
     left the cached prefix, the source it lies in, and what that cost.

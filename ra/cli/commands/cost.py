@@ -15,6 +15,7 @@ from ra.core.errors import UserError
 from ra.core.facts import TimelineEvent
 from ra.core.model import Usage
 from ra.costs import ledger
+from ra.providers.model_choice import named
 
 app = typer.Typer(add_completion=False, invoke_without_command=True, help="What was spent, and on what.")
 
@@ -22,7 +23,7 @@ app = typer.Typer(add_completion=False, invoke_without_command=True, help="What 
 @app.callback()
 def cost(
     ctx: typer.Context,
-    since: Annotated[str, typer.Option("--since", help="such as 7d or 12h; without it, everything")] = "",
+    since: Annotated[str, typer.Option("--since", help="such as 7d or 12h (default: everything)")] = "",
     by: Annotated[
         str, typer.Option("--by", help="session, model, source, tool or day; with --from also project")
     ] = "model",
@@ -31,10 +32,10 @@ def cost(
     logs: Annotated[
         list[Path] | None, typer.Option("--from", help="other agents' logs, such as ~/.claude; repeatable")
     ] = None,
-    what_if: Annotated[str, typer.Option("--what-if", help="what it would have cost, such as auto or digest")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    what_if: Annotated[str, typer.Option("--what-if", help="the price under another compaction, such as auto")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """What was spent in this project, dearest first; with --from, what other agents' logs record."""
+    """Show what this project has spent, the largest sum first. With --from: what other agents' logs record."""
     if ctx.invoked_subcommand is not None:
         return
     call: CommandContext = ctx.obj
@@ -132,10 +133,11 @@ def quote(
     cache_write: Annotated[int, typer.Option("--cache-write", min=0)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """The price of one call."""
+    """Compute the price of one call."""
     call: CommandContext = ctx.obj
     usage = Usage(input_tokens, output_tokens, cache_read, cache_write)
-    price = open_prices(call.resolved).price(model, usage)
+    prices = open_prices(call.resolved)
+    price = prices.price(model, usage) or prices.price(named(model).model, usage)  # `opus`: the newest of that family
     if price is None:
         raise UserError(
             f"No price is known for {model!r}. Add it under app.prices in ra.yaml; `ra models` lists models."

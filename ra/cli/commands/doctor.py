@@ -25,7 +25,7 @@ def doctor(
     ctx: typer.Context,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> int:
-    """Check everything that a run needs. Exit 1 if there is a problem; a warning is none. No key is tried."""
+    """Check everything that a run needs. Exits 1 on a problem (warnings are fine). Makes no API call."""
     call: CommandContext = ctx.obj
     try:
         results = checks.everything(call.resolved, call.env, call.streams, call.args.sandbox or "auto", now=time.time())

@@ -39,16 +39,16 @@ def set_entry(
     name: Annotated[str, typer.Option("--name", help="a label for people")] = "",
     session: SessionId = "",
 ) -> None:
-    """Set or replace an entry: it is in every request from now on, after compactions and restarts too."""
+    """Set or replace an entry: a text that stays in every request, through compactions and restarts."""
     with _opened(ctx, session, write=True) as (call, opened):
         word = "Set" if _find(opened, id) is None else "Replaced"
         changed = opened.pin(id, " ".join(text), name=name)
-        call.streams.err(f"{word}: {visible(id)}.\n" if changed else "It says that already.\n")
+        call.streams.err(f"{word}: {visible(id)}.\n" if changed else "Unchanged: the entry has this text already.\n")
 
 
 @app.command()
 def rm(ctx: typer.Context, id: Id, session: SessionId = "") -> None:
-    """Remove an entry: its text is gone from the next request."""
+    """Remove an entry. The next request no longer has its text."""
     with _opened(ctx, session, write=True) as (call, opened):
         if not opened.unpin(id):
             raise UserError(_missing(opened, id))
@@ -61,7 +61,7 @@ def list_entries(
     session: SessionId = "",
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """Live entries, in the order of their positions."""
+    """List the entries, in the order in which they were set."""
     with _opened(ctx, session, write=False) as (call, opened):
         live = opened.entries()
         if as_json:
@@ -73,7 +73,7 @@ def list_entries(
 
 @app.command()
 def show(ctx: typer.Context, id: Id, session: SessionId = "") -> None:
-    """The text of one entry."""
+    """Print the text of one entry."""
     with _opened(ctx, session, write=False) as (call, opened):
         entry = _find(opened, id)
         if entry is None:

@@ -14,7 +14,7 @@ app = typer.Typer(no_args_is_help=True, add_completion=False, help="The embedded
 def install(
     ctx: typer.Context, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress")] = False
 ) -> None:
-    """Fetch the weights of the embedded model (98 MB, once) and keep them in the data directory."""
+    """Download the embedded model (98 MB, once) into the data directory."""
     call: CommandContext = ctx.obj
 
     def say(text: str) -> None:
@@ -27,7 +27,7 @@ def install(
 
 @app.command()
 def status(ctx: typer.Context) -> None:
-    """Is it installed? Exit 1 if not."""
+    """Show whether the embedded model is installed. Exits 1 if it is not."""
     call: CommandContext = ctx.obj
     if local.available(call.resolved.data_dir):
         call.streams.out(f"{local.MODEL}\t{local_weights.path(call.resolved.data_dir)}\n")

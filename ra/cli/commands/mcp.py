@@ -32,7 +32,7 @@ def list_servers(
     names: Annotated[list[str] | None, typer.Argument(metavar="SERVER…", help="only these, with their tools")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> int:
-    """Start every server, ask what it offers, and keep that for later runs. Exit 1 if one is not there."""
+    """Start every server and list what it offers. Later runs use this list. Exits 1 if a server does not answer."""
     call: CommandContext = ctx.obj
     everything = call.resolved.config.agent.mcp_servers
     servers = tuple(server for server in everything if not names or server.name in names)
@@ -49,7 +49,7 @@ def list_servers(
     if as_json:
         call.streams.out(msgspec.json.encode([_told(server, listing) for server, listing in rows]).decode() + "\n")
     else:
-        heads = ["server", "state", "tools", "tokens", "told as", "resources", "prompts", "reached by"]
+        heads = ["server", "state", "tools", "tokens", "shown as", "resources", "prompts", "reached by"]
         table.show(call.streams, heads, [_row(server, listing) for server, listing in rows], right=(2, 3, 5, 6))
         _show_tools(call, rows, all_words=bool(names))
     return 1 if any(listing is not None and listing.failed for _, listing in rows) else 0
@@ -59,7 +59,7 @@ def list_servers(
 def login(
     ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="SERVER", help="one that is reached at a url")]
 ) -> None:
-    """Sign in to a remote server in your browser. Its tokens are kept in a file that only you can read."""
+    """Sign in to a remote server in your browser. A file that only you can read keeps its tokens."""
     call: CommandContext = ctx.obj
     server = _remote(call, name)
     try:
@@ -91,9 +91,9 @@ def _remote(call: CommandContext, name: str) -> McpServerSettings:
 
 @app.command()
 def serve(ctx: typer.Context) -> None:
-    """Be an MCP server on stdin and stdout: ask, recall and sessions, for the project in this folder.
+    """Run as an MCP server on stdin and stdout, with the tools ask, recall and sessions for the project in this folder.
 
-    Nothing is asked: what would ask is refused. Flags of a run stand before the command: ra --write mcp serve.
+    Nobody can be asked: calls that would ask are refused. Flags of a run go before the command: ra --write mcp serve.
     """
     call: CommandContext = ctx.obj
     options = configuration.options(call.args, None)

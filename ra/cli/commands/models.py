@@ -26,7 +26,7 @@ def models(
     forgotten: Annotated[str, typer.Argument(metavar="[MODEL]", help="with forget: of this model only")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """Known models with windows and prices (dollars per million tokens), and what endpoints taught of their windows
+    """List models with windows and prices (dollars per million tokens), and what endpoints taught about their windows
     and token counts. `forget` drops what was learned.
     """
     call: CommandContext = ctx.obj

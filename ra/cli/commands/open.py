@@ -28,10 +28,10 @@ def open_sessions(
         bool, typer.Option("--without-text", help="with --export: figures only, nothing that was said")
     ] = False,
 ) -> int:
-    """Look at sessions in the browser: what was in the window, what was cached, what it cost, what was cut.
+    """Show sessions in the browser: what was in the window, what was cached, what it cost, what was cut.
 
     Reads sessions of ra, and transcripts of Claude Code, Codex, pi and lists of OpenAI messages. The server listens on
-    this machine only, and the address that is printed is good for one visit.
+    this machine only, and the printed address works once.
     """
     # Starlette, uvicorn and the bench: only this command pays for them.
     from ra.web.sessions import ShownSessions

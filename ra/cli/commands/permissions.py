@@ -34,7 +34,7 @@ def explain(
     outside: Annotated[bool, typer.Option("--outside", help="Bash asks to leave the sandbox")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """What would happen to this call, and why. Nothing is run."""
+    """Explain what would happen to a call, and why. Runs nothing."""
     call: CommandContext = ctx.obj
     options = configuration.options(call.args, call.streams)
     toolbox = _toolbox(call, options)
@@ -58,7 +58,7 @@ def explain(
 
 @app.command("list")
 def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False) -> None:
-    """The rules that hold here, and who said so. Deny is stronger than ask, and ask than allow."""
+    """List the rules in effect and where each comes from. Deny wins over ask, and ask over allow."""
     call: CommandContext = ctx.obj
     resolved = call.resolved
     approved = list(allowed(resolved).rules(resolved.root))
@@ -75,12 +75,12 @@ def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json
     if rows:
         table.show(call.streams, ["action", "rule", "from"], rows)
     else:
-        call.streams.err("No rules of yours. `ra permissions explain 'command'` says what holds without any.\n")
+        call.streams.err("No rules of yours. `ra permissions explain 'command'` shows what happens without any.\n")
 
 
 @app.command()
 def forget(ctx: typer.Context, rule: Annotated[str, typer.Argument(help="as `ra permissions list` shows it")]) -> None:
-    """Take back what you allowed for this project when you were asked."""
+    """Remove a rule that you gave for this project when ra asked."""
     call: CommandContext = ctx.obj
     if not allowed(call.resolved).remove(call.resolved.root, rule):
         raise UserError(f"{rule!r} was not allowed here when asked; `ra permissions list` shows what was.")

@@ -17,7 +17,7 @@ def recall(
     query: Annotated[list[str], typer.Argument(metavar="QUERY|REF", help="words, or #12, #12-18, ~3f9a…")],
     session: Annotated[str, typer.Option("--session", help="this session instead of the latest")] = "",
 ) -> None:
-    """Full-text search over the whole session, hidden or not; or the exact text behind a reference."""
+    """Search the whole session, hidden or not, or read the exact text behind a reference."""
     call: CommandContext = ctx.obj
     text = asyncio.run(_recall(call, session, " ".join(query)))
     call.streams.out((visible(text) if call.streams.out_tty else text) + "\n")

@@ -22,8 +22,8 @@ def said(
     session: Annotated[str, typer.Option("--session", help="this session instead of the latest")] = "",
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
-    """Your rules, values and decisions, oldest first: where you said them, what replaced them, and whether they are in
-    the next request. `ra recall "#N"` reads the message at position N.
+    """List your rules, values and decisions, oldest first: where you said them, what replaced them, and whether they
+    are in the next request. `ra recall "#N"` reads the message at position N.
     """
     call: CommandContext = ctx.obj
     statements = asyncio.run(_statements(call, session))

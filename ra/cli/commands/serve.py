@@ -39,7 +39,7 @@ def serve(
         Literal["text", "json"], typer.Option("--log-format", help="of the lines on stderr")
     ] = "text",
 ) -> int:
-    """Serve agents over HTTP until SIGTERM or Ctrl-C. Nothing is asked: what would ask is refused."""
+    """Serve agents over HTTP until SIGTERM or Ctrl-C. Nobody can be asked: calls that would ask are refused."""
     # Starlette and uvicorn: only this command pays for them.
     from ra.server.agents import Agents
     from ra.server.daemon import ListenAddress

@@ -32,7 +32,7 @@ def list_sessions(
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="at most so many")] = 20,
     as_json: Json = False,
 ) -> None:
-    """Sessions of this project, latest first."""
+    """List the sessions of this project, latest first."""
     call: CommandContext = ctx.obj
     infos = open_store(call.resolved).sessions(None if everywhere else str(call.resolved.root), limit)
     if as_json:
@@ -51,7 +51,7 @@ def list_sessions(
 
 @app.command()
 def show(ctx: typer.Context, session: Id, as_json: Json = False) -> None:
-    """The whole conversation, as Markdown or as JSON lines."""
+    """Print the whole conversation, as Markdown or as JSON lines."""
     call: CommandContext = ctx.obj
     store = open_store(call.resolved)
     timeline = store.open(session, write=False)
@@ -65,7 +65,7 @@ def export_session(
     session: Id,
     to: Annotated[Path | None, typer.Option("--to", "-o", help="a file; .md writes Markdown")] = None,
 ) -> None:
-    """Write a session as JSON lines, whole, so that `import` gives the same session again."""
+    """Write a whole session as JSON lines; `ra sessions import` restores it."""
     call: CommandContext = ctx.obj
     store = open_store(call.resolved)
     timeline = store.open(session, write=False)
@@ -99,7 +99,7 @@ def import_sessions(
         list[Path], typer.Argument(metavar="FILE…", help=f"transcripts of {', '.join(importers.READERS.values())}")
     ],
 ) -> None:
-    """Take over recorded sessions; go on with one by `ra --resume ID`."""
+    """Import recorded sessions. Continue one with `ra --resume ID`."""
     call: CommandContext = ctx.obj
     store, prices = open_store(call.resolved), open_prices(call.resolved)
     imported = 0
@@ -113,7 +113,7 @@ def import_sessions(
                 call.streams.out(f"{session}\t{transcript.name}\n")
                 imported += 1
     if not imported:
-        raise UserError("Nothing could be imported; what stands above says why.")
+        raise UserError("Nothing could be imported; the lines above say why.")
 
 
 @app.command()
@@ -154,7 +154,7 @@ def copy(
     session: Annotated[str, typer.Argument(metavar="[ID]", help="one session; without it, all of this project")] = "",
     everywhere: Annotated[bool, typer.Option("--all", "-a", help="of all projects")] = False,
 ) -> None:
-    """Copy sessions to another store; what is there already stays as it is."""
+    """Copy sessions to another store. Sessions that it has already stay as they are."""
     call: CommandContext = ctx.obj
     source, target = open_store(call.resolved), opening.open_store(call.resolved.data_dir, to)
     if source.place == target.place:
@@ -178,7 +178,7 @@ def fork(
     session: Id,
     at: Annotated[int | None, typer.Option("--at", min=0, help="only up to this position")] = None,
 ) -> None:
-    """Copy a session, to go on from there in another direction."""
+    """Copy a session, to continue from there in another direction."""
     call: CommandContext = ctx.obj
     call.streams.out(open_store(call.resolved).fork(session, at) + "\n")
 
@@ -188,5 +188,5 @@ def span(text: str) -> float:
     units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
     number, unit = text[:-1], text[-1:]
     if unit not in units or not number.replace(".", "", 1).isdigit():
-        raise UsageError(f"{text!r} is no span of time; write 7d, 12h, 30m or 90s.")
+        raise UsageError(f"{text!r} is not a time span; write 7d, 12h, 30m or 90s.")
     return float(number) * units[unit]

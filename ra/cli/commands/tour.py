@@ -52,7 +52,7 @@ def tour(
     play: Annotated[bool, typer.Option("--play", help="press the keys by itself")] = False,
     stage: Annotated[int, typer.Option("--stage", hidden=True)] = 0,
 ) -> int:
-    """A conversation with a recorded model: reading, an edit, a compaction with its price, recall, kill -9, ra -c."""
+    """See ra at work with a recorded model: reading, an edit, a compaction and its price, recall, kill -9, ra -c."""
     call: CommandContext = ctx.obj
     if stage:
         return asyncio.run(_stage(call, stage, play=play))

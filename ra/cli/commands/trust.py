@@ -23,7 +23,7 @@ def trust(
     ctx: typer.Context,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
 ) -> None:
-    """Show what this project's ra.yaml and .mcp.json run or reach, and agree to it. One changed byte asks again."""
+    """Show what this project's files would run or reach, and agree to it. A changed file asks again."""
     if ctx.invoked_subcommand is not None:
         return
     call: CommandContext = ctx.obj
@@ -49,7 +49,7 @@ def trust(
 
 @app.command("list")
 def list_trusted(ctx: typer.Context) -> None:
-    """Every project that you trust."""
+    """List the projects that you trust."""
     call: CommandContext = ctx.obj
     for project, keys in _trust(call).list().items():
         call.streams.out(f"{visible(project)}\t{', '.join(keys)}\n")
@@ -58,9 +58,9 @@ def list_trusted(ctx: typer.Context) -> None:
 @app.command()
 def revoke(
     ctx: typer.Context,
-    project: Annotated[Path | None, typer.Argument(help="this project, unless told otherwise")] = None,
+    project: Annotated[Path | None, typer.Argument(help="the project's folder (default: this one)")] = None,
 ) -> None:
-    """Take your trust back."""
+    """Stop trusting a project."""
     call: CommandContext = ctx.obj
     target = (project or call.resolved.root).resolve()
     if not _trust(call).revoke(target):

@@ -25,7 +25,7 @@ ANSWER = (
 
 @app.callback()
 def wiki() -> None:
-    """Query folders of Markdown (session.wiki.dirs)."""
+    """Search folders of Markdown (session.wiki.dirs)."""
 
 
 @app.command("query")
@@ -36,7 +36,7 @@ def ask(
     answer: Annotated[bool, typer.Option("--answer", help="let the model write the answer from the passages")] = False,
     limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="passages")] = 5,
 ) -> None:
-    """The passages that say most about it, with file:line. Exit 1 when there are none."""
+    """Print the passages that match best, with file and line. Exits 1 when there are none."""
     call: CommandContext = ctx.obj
     words = " ".join(question)
     dirs = [Path(folder) for folder in call.resolved.config.session.wiki.dirs]
