@@ -47,14 +47,13 @@ if TYPE_CHECKING:
     from ra.core.model import Section as Section
     from ra.core.model import Usage as Usage
     from ra.core.ports import Provider as Provider
+    from ra.core.version import __version__ as __version__
     from ra.library.agent import Agent as Agent
     from ra.library.agent import Unanswered as Unanswered
     from ra.library.agent import ask as ask
     from ra.session.agent_file import HandlerContext as HandlerContext
     from ra.session.agent_file import Wake as Wake
     from ra.tools.tool import Tool as Tool
-
-__version__ = "0.1.0"
 
 _EXPORTED = {
     "ra.library.agent": ("Agent", "Unanswered", "ask"),
@@ -65,6 +64,7 @@ _EXPORTED = {
     "ra.core.messages": ("Document", "Image", "Message", "Text", "Thinking", "ToolCall", "ToolResult", "say"),
     "ra.core.model": ("Reply", "Request", "Section", "Usage"),
     "ra.core.ports": ("Provider",),
+    "ra.core.version": ("__version__",),
     "ra.core.asking": ("Answer", "Question"),
     "ra.core.facts": ("Entry",),
     "ra.core.errors": ("ConfigError", "ProviderError", "RaError", "Refused", "UsageError", "UserError"),
@@ -75,7 +75,7 @@ _EXPORTED = {
 }
 _HOMES = {name: home for home, names in _EXPORTED.items() for name in names}
 
-__all__ = [*_HOMES, "__version__"]
+__all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> "Any":

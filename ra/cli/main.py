@@ -85,7 +85,7 @@ def _start(argv: list[str], *, program: str) -> int:
 
 
 def _version(program: str) -> int:
-    from ra import __version__
+    from ra.core.version import __version__
 
     try:
         print(f"{program} {__version__}", flush=True)

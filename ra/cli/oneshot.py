@@ -55,7 +55,7 @@ def _terminated(number: int, frame: object) -> None:
 
 def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> int:
     if args.version:
-        from ra import __version__
+        from ra.core.version import __version__
 
         streams.out(f"ra {__version__}\n")
         return 0

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from ra import __version__
 from ra.config.load import Resolved
 from ra.core.model import ToolSpec
+from ra.core.version import __version__
 from ra.session.recipe import Notices
 from ra.system.environment import clean
 from ra.tools.mcp.servers import Servers

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import ra
 from ra.config import paths, trust
 from ra.config.allowed import Allowed
 from ra.config.load import Resolved
@@ -20,7 +19,7 @@ from ra.system.environment import clean
 from ra.tools.policy.permissions import rules_from
 from ra.tools.policy.rules import Rule, parse_rule
 from ra.tools.port import SessionPort
-from ra.tools.sandbox.find import Host
+from ra.tools.sandbox.box import Host
 from ra.tools.settings import Edits
 from ra.tools.tool import Output, Tool
 from ra.tools.toolbox import Toolbox
@@ -199,5 +198,5 @@ def _obeyed(resolved: Resolved, options: Options) -> tuple[str, ...]:
         from ra.config.reach import reach  # for those who bring an agent of their own
 
         named = trust.guarded(reach((str(resolved.cwd / Path(file).expanduser()),), str(root.resolve())), root)
-    places = (Path(sys.prefix).resolve(), Path(ra.__file__).resolve().parent)
+    places = (Path(sys.prefix).resolve(), Path(__file__).resolve().parents[1])
     return (*resolved.runs, *named, *(str(place) for place in places if root.resolve() in place.parents))

@@ -12,7 +12,6 @@ import acp
 from acp import schema
 from acp.exceptions import RequestError
 
-from ra import __version__
 from ra.app import App
 from ra.core.asking import Answer, Question
 from ra.core.errors import RaError
@@ -20,6 +19,7 @@ from ra.core.events import Outcome, RunEnded
 from ra.core.facts import Said
 from ra.core.messages import Content, Image, Message, Text
 from ra.core.text import clean
+from ra.core.version import __version__
 from ra.resolvers.label import label
 from ra.server import acp_updates
 from ra.session.run import Run

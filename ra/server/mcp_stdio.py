@@ -9,11 +9,11 @@ from mcp.server.mcpserver import Context, MCPServer
 from mcp_types import CallToolResult, TextContent, ToolAnnotations
 from pydantic import Field
 
-from ra import __version__
 from ra.app import App
 from ra.core.errors import RaError
 from ra.core.events import RunEnded, ToolStarted
 from ra.core.text import clean
+from ra.core.version import __version__
 
 _READS = ToolAnnotations(read_only_hint=True)
 

@@ -5,7 +5,7 @@ from typing import Any, get_args
 import msgspec
 from msgspec import Struct
 
-from ra import __version__
+from ra.core.version import __version__
 from ra.server import bodies, completions
 
 Json = dict[str, Any]

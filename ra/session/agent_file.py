@@ -27,13 +27,13 @@ from ra.core.model import Section, Usage
 from ra.core.value import Value
 from ra.session.budget import Budget
 from ra.session.run import Prompt
+from ra.session.session import Session
 from ra.system import plugins
 from ra.tools.custom import function_tool
 from ra.tools.tool import Tool
 
 if TYPE_CHECKING:
     from ra.context.compose.custom import StrategyContext
-    from ra.session.session import Session
 
 T = TypeVar("T")
 Handler = Callable[["HandlerContext", "Wake"], object]
@@ -145,6 +145,9 @@ class AgentFile(msgspec.Struct, frozen=True):
     worker: plugins.Worker | None = None
     file: Path = Path()
 
+    def answering(self, session: Session) -> "Handling":
+        return Handling(self, session)
+
 
 class Handling:
     """Runs a handler for one message of a session.
@@ -153,7 +156,7 @@ class Handling:
     session is done in the session's own thread. A handler of a program that uses the library is simply awaited.
     """
 
-    def __init__(self, agent_file: AgentFile, session: "Session") -> None:
+    def __init__(self, agent_file: AgentFile, session: Session) -> None:
         self.session = session
         self.sources: tuple[float, dict[str, Source]] | None = None
         self.system_prompt: str | None = None

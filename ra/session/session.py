@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import msgspec
 
@@ -21,7 +21,7 @@ from ra.session.budget import Budget
 from ra.session.loop import Loop
 from ra.session.prepare import Prepared
 from ra.session.recipe import Recipe, Services
-from ra.session.run import Prompt, Run
+from ra.session.run import Answering, Prompt, Run
 from ra.timeline.in_memory import MemoryTimeline
 from ra.tools.settings import Edits
 from ra.tools.tool import Output, text_output
@@ -30,7 +30,6 @@ from ra.tools.toolbox import Toolbox
 if TYPE_CHECKING:
     from ra.context.compaction.plan import Preview as CompactionPreview
     from ra.context.compaction.quotes import Statement
-    from ra.session.agent_file import AgentFile
     from ra.session.attachments import Attachment
     from ra.session.message_list import SessionMessage, WindowChange
     from ra.session.snapshot import Snapshot
@@ -39,6 +38,14 @@ if TYPE_CHECKING:
 
 ASKED = "asked"  # the reason of a compaction that the user wanted
 DROPPED = "dropped by the user"
+
+
+class PromptHandler(Protocol):
+    """An agent file as its session sees it. It is made of the session's verbs, so the import is turned around here."""
+
+    def answering(self, session: "Session") -> Answering:
+        """What answers the next prompt in the place of the plain loop."""
+        ...
 
 
 class Session:
@@ -55,7 +62,7 @@ class Session:
         services: Services,
         *,
         task: TaskOrigin | None = None,
-        agent_file: "AgentFile | None" = None,
+        agent_file: "PromptHandler | None" = None,
         budget: Budget | None = None,
         learns: bool | None = None,
     ) -> None:
@@ -137,11 +144,8 @@ class Session:
             message, task or self._task, self.recipe, toolbox, ask, budget or self._budget, answer_format
         )
         trace = self._trace(prompt)
-        if self._agent_file is None:
-            return Run(self._loop, prompt, trace)
-        from ra.session.agent_file import Handling  # only for those who bring an agent of their own
-
-        return Run(Handling(self._agent_file, self), prompt, trace)
+        answering = self._loop if self._agent_file is None else self._agent_file.answering(self)
+        return Run(answering, prompt, trace)
 
     def _trace(self, prompt: Prompt) -> "RunTrace | None":
         if self.services.telemetry is None:

@@ -54,7 +54,7 @@ class Telemetry:
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
-        from ra import __version__
+        from ra.core.version import __version__
 
         name = os.environ.get("OTEL_SERVICE_NAME") or "ra"
         resource = Resource.create({"service.name": name, "service.version": __version__})

@@ -13,7 +13,8 @@ from ra.core.errors import UserError
 from ra.core.model import Usage
 from ra.core.value import JsonObject, Value, encode
 from ra.providers.script import Fault, Script, Step
-from ra.testing.wires import Wire, countable, wire
+from ra.testing.wires import wire
+from ra.testing.wires.wire import Wire, countable
 
 MAX_BYTES = 50 * 1024 * 1024
 

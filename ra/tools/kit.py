@@ -3,11 +3,11 @@
 import msgspec
 
 from ra.core.messages import ToolCall
-from ra.tools.builtin.bash import Shell
 from ra.tools.policy.paths import Project
 from ra.tools.policy.permissions import Allow, decide
 from ra.tools.policy.rules import SessionRules
 from ra.tools.port import SessionPort
+from ra.tools.shell import Shell
 from ra.tools.undo import Undo
 
 

@@ -18,15 +18,16 @@ from ra.core.model import ToolSpec
 from ra.core.settings import INSTRUCTION_FILES
 from ra.core.value import Value
 from ra.system.environment import clean
-from ra.tools.builtin.bash import Shell
 from ra.tools.kit import Kit
 from ra.tools.options import ToolOptions, options_of
 from ra.tools.policy.paths import Project, one_answer, shown
 from ra.tools.policy.permissions import Allow, Ask, Deny, decide
 from ra.tools.policy.rules import BUILTIN, Rule, SessionRules, parse_rule
 from ra.tools.port import RuleKeeper, SessionPort
-from ra.tools.sandbox.find import NOWHERE, Access, Box, Host, Launcher
+from ra.tools.sandbox.box import NOWHERE, Access, Box, Host
+from ra.tools.sandbox.find import Launcher
 from ra.tools.settings import Edits, Sandbox, ToolSettings
+from ra.tools.shell import Shell
 from ra.tools.tool import Mistake, Output, Tool, read_args, text_output, usage
 from ra.tools.undo import Undo
 

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from ra import __version__
 from ra.core.errors import UserError
 from ra.core.value import encode
+from ra.core.version import __version__
 from ra.server.task import Refusal
 from ra.web import texts, whatif
 from ra.web.sessions import ShownSessions

@@ -12,7 +12,7 @@ from pathlib import Path
 from ra.core.messages import ToolCall
 from ra.tools.policy.paths import Project
 from ra.tools.sandbox import bubblewrap
-from ra.tools.sandbox.find import Box
+from ra.tools.sandbox.box import Box
 from ra.tools.toolbox import Toolbox
 
 FILES = 50_000

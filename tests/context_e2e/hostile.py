@@ -25,7 +25,7 @@ from ra.providers.settings import ProviderName
 from ra.session.session import Session
 from ra.testing.kit import PatientProviders
 from ra.testing.server import DialectName, LoopbackServer, Received, ServerAnswer
-from ra.testing.wires import countable
+from ra.testing.wires.wire import countable
 from tests.context.sessions import text_of
 from tests.session.scenario import world
 

@@ -15,10 +15,11 @@ from ra.core.events import ToolOutput
 from ra.core.messages import Text
 from ra.system.environment import clean
 from ra.system.process import Ends, Launch
-from ra.tools.builtin.bash import BashArgs, Shell
 from ra.tools.policy.paths import Project
 from ra.tools.policy.rules import parse_rule
-from ra.tools.sandbox.find import Access, Launcher
+from ra.tools.sandbox.box import Access
+from ra.tools.sandbox.find import Launcher
+from ra.tools.shell import BashArgs, Shell
 from tests.tools.kit import Kit, words
 
 FREE = (parse_rule("Bash", "allow"),)

@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from ra.tools.sandbox import bubblewrap
-from ra.tools.sandbox.find import Host
+from ra.tools.sandbox.box import Host
 from tests.tools.world import CANARY, PYTHON, World, people, world
 
 pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")

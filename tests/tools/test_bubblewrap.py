@@ -9,7 +9,7 @@ import pytest
 
 from ra.system.process import Launch
 from ra.tools.sandbox import bubblewrap
-from ra.tools.sandbox.find import Host
+from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.guard import SET_ASIDE
 from tests.tools.escapes import ALL
 from tests.tools.world import World, check_a_repository_beside_its_work, people, world

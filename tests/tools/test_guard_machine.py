@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from ra.system.process import Launch
 from ra.tools.policy.paths import Project
 from ra.tools.sandbox import bubblewrap
-from ra.tools.sandbox.find import Host
+from ra.tools.sandbox.box import Host
 
 pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 

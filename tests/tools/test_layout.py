@@ -9,7 +9,8 @@ import pytest
 
 from ra.tools.policy.paths import Project
 from ra.tools.sandbox import bubblewrap
-from ra.tools.sandbox.find import Host, find_sandbox
+from ra.tools.sandbox.box import Host
+from ra.tools.sandbox.find import find_sandbox
 from ra.tools.sandbox.layout import collapse, plan
 from ra.tools.sandbox.scan import CHEAP_S, Findings, Scan
 

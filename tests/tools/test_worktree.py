@@ -10,7 +10,7 @@ import pytest
 
 from ra.tools.policy.paths import Project
 from ra.tools.sandbox import bubblewrap
-from ra.tools.sandbox.find import Box, Host
+from ra.tools.sandbox.box import Box, Host
 from ra.tools.sandbox.guard import SET_ASIDE
 from ra.tools.sandbox.layout import worktree
 from tests.tools.world import outside_tmp

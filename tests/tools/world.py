@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from ra.tools.policy.paths import Project
-from ra.tools.sandbox.find import Box
+from ra.tools.sandbox.box import Box
 
 NOBODY = 65534
 CANARY = "CANARY-4711"

@@ -155,7 +155,7 @@ class Repl:
         self.terminal.show(text)
 
     def greet(self) -> None:
-        from ra import __version__
+        from ra.core.version import __version__
 
         self.paper.resize(self.terminal.width)
         self.say(f"ra {__version__} · {self.session.recipe.model} · {self.app.resolved.cwd} · /help", "dim")

@@ -8,10 +8,10 @@ from urllib.parse import quote
 
 import h11
 
-from ra import __version__
 from ra.core.errors import BadStream, ProviderError, UserError
 from ra.core.model import Request
 from ra.core.value import JsonObject, encode
+from ra.core.version import __version__
 from ra.providers.errors import failure
 from ra.providers.transports import route, sse
 from ra.providers.transports.connection import Connection, Dropped, connect

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from ra.core.model import Stop, Usage
 from ra.core.value import JsonObject
 from ra.providers.script import Step
-from ra.testing.wires import SEAL, call_id, frame, pieces, raw_arguments, require, seal, told
+from ra.testing.wires.wire import SEAL, call_id, frame, pieces, raw_arguments, require, seal, told
 
 BASE = ""
 BAD_KEY = 401, "invalid x-api-key"

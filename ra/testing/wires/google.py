@@ -8,7 +8,7 @@ from ra.core.model import Usage
 from ra.core.value import JsonObject
 from ra.providers.dialects.fields import arguments
 from ra.providers.script import Call, Step
-from ra.testing.wires import frame, pieces, require, seal, told
+from ra.testing.wires.wire import frame, pieces, require, seal, told
 
 BASE = ""
 BAD_KEY = 400, "API key not valid. Please pass a valid API key."

@@ -6,7 +6,8 @@ from typing import Any
 from ra.core.model import Usage
 from ra.core.value import JsonObject
 from ra.providers.script import Step
-from ra.testing.wires import SEAL, call_id, frame, openai_chat, pieces, raw_arguments, require, seal, told
+from ra.testing.wires import openai_chat
+from ra.testing.wires.wire import SEAL, call_id, frame, pieces, raw_arguments, require, seal, told
 
 BASE = "/v1"
 BAD_KEY = openai_chat.BAD_KEY

@@ -8,7 +8,7 @@ import msgspec
 from ra.core.model import Stop, Usage
 from ra.core.value import JsonObject
 from ra.providers.script import Step
-from ra.testing.wires import call_id, frame, pieces, raw_arguments, require, told
+from ra.testing.wires.wire import call_id, frame, pieces, raw_arguments, require, told
 
 BASE = "/v1"
 BAD_KEY = 401, "Incorrect API key provided. You can find your API key in your account settings."

@@ -1,125 +1,11 @@
 """Bash: a command in a sandbox, with a working directory that lasts, at once or as a background job."""
 
-import asyncio
-import os
-from typing import TYPE_CHECKING, Annotated
-
-import msgspec
-from msgspec import Meta
-
-from ra.system.process import Ended, Running, start
-from ra.tools.policy.paths import Project, shown
-from ra.tools.sandbox.find import IN_THE_BOX, Access, Launcher
-from ra.tools.tool import Mistake, Output, Say, Tool, declare, text_output
-
-if TYPE_CHECKING:
-    from ra.tools.kit import Kit
-
-MAX_JOBS = 8
-MAX_TIMEOUT_S = 3600
-MAX_TRIES = 3  # to reach the command: what a box masks may vanish while it is set up, such as another program's socket
+from ra.tools.kit import Kit
+from ra.tools.shell import BashArgs
+from ra.tools.tool import Tool, declare
 
 
-class BashArgs(msgspec.Struct):
-    command: str
-    timeout: Annotated[float, Meta(description="Seconds", gt=0)] | None = None
-    background: Annotated[bool, Meta(description="Return at once with a number for Job")] = False
-    outside: Annotated[bool, Meta(description="Leave the sandbox (needs network, other folders): asks the user")] = (
-        False
-    )
-
-
-class Shell:
-    """The commands of one session: where they run, and what still runs in the background."""
-
-    def __init__(self, place: Project, env: dict[str, str], launcher: Launcher, *, timeout_s: float) -> None:
-        self.cwd = place.cwd
-        self.jobs: dict[int, tuple[str, Running]] = {}
-        self._place = place
-        self._env = env
-        self._launcher = launcher
-        self._timeout_s = timeout_s
-        self._last_job = 0
-
-    async def run(self, args: BashArgs, say: Say, access: Access = IN_THE_BOX) -> Output:
-        """Run a command. `access` is what was decided; without it nothing leaves the sandbox."""
-        if not args.command.strip():
-            raise Mistake("Bash needs a command. Job reads and stops what runs in the background.")
-        if "\0" in args.command:
-            raise Mistake("A command cannot hold a NUL character.")
-        if args.background:
-            return await self._start_job(args.command, access)
-        timeout_s = min(args.timeout or self._timeout_s, MAX_TIMEOUT_S)
-        running, ended, moved = await self._whole(args, say, timeout_s, access)
-        for _ in range(MAX_TRIES - 1):
-            if not ended.began:
-                running, ended, moved = await self._whole(args, say, timeout_s, access)
-        return _result(running.output.text(), ended, [*ended.notes, *moved], timeout_s)
-
-    async def _whole(
-        self, args: BashArgs, say: Say, timeout_s: float, access: Access
-    ) -> tuple[Running, Ended, list[str]]:
-        """Run a command to its end, and follow it to where it went."""
-        reader, writer = os.pipe()
-        try:
-            # On the first line, so that line numbers in error messages stay right.
-            script = f"trap 'pwd -P >&{writer}' EXIT; {args.command}"
-            running = await self._start(script, say, access, fds=(writer,))
-            os.close(writer)
-            writer = -1
-            ended = await running.wait(timeout_s)
-            return running, ended, self._move(_drain(reader))
-        finally:
-            os.close(reader)
-            if writer >= 0:
-                os.close(writer)
-
-    async def close(self) -> None:
-        """End all background jobs."""
-        for _, running in self.jobs.values():
-            await running.kill()
-        self.jobs.clear()
-
-    async def _start(self, script: str, say: Say, access: Access, *, fds: tuple[int, ...] = ()) -> Running:
-        if not os.path.isdir(self.cwd):
-            self.cwd = self._place.cwd
-        launch = await asyncio.to_thread(self._launcher.launch, script, self.cwd, access)
-        return await start(launch, cwd=self.cwd, env=self._env, say=say, fds=fds)
-
-    def _move(self, reported: str) -> list[str]:
-        """Follow the command's `cd`, as long as it stays in the project."""
-        if not reported or reported == self.cwd:
-            return []
-        if self._place.inside(self._place.real(reported)) is not None and os.path.isdir(reported):
-            self.cwd = reported
-            return []
-        return [f"The working directory is {shown(self.cwd)} again: {shown(reported)} lies outside the project."]
-
-    async def _start_job(self, command: str, access: Access) -> Output:
-        if sum(not running.ended for _, running in self.jobs.values()) >= MAX_JOBS:
-            raise Mistake(f"{MAX_JOBS} background jobs are running; stop one first, with Job.")
-        running = await self._start(command, lambda text: None, access)
-        self._last_job += 1
-        self.jobs[self._last_job] = (command, running)
-        return text_output(f"Job {self._last_job} runs in the background. Job(job={self._last_job}) reads its output.")
-
-    async def read_job(self, number: int, *, stop: bool) -> Output:
-        """What a job has printed since it was read last, and what became of it; with `stop` it is ended first."""
-        if number not in self.jobs:
-            job_numbers = ", ".join(map(str, self.jobs)) or "none"
-            raise Mistake(f"There is no job {number}; jobs: {job_numbers}.")
-        _, running = self.jobs[number]
-        if stop:
-            await running.kill()
-        text = running.take_unread()
-        if not running.ended:
-            return text_output(f"{text}\n[job {number} is running]".lstrip("\n"))
-        ended = await running.wait()
-        state = "was stopped" if stop else f"ended with exit code {ended.code}"
-        return text_output("\n".join([text, *ended.notes, f"[job {number} {state}]"]).lstrip("\n"))
-
-
-def tool(kit: "Kit") -> Tool:
+def tool(kit: Kit) -> Tool:
     return declare(
         BashArgs,
         kit.shell.run,
@@ -127,22 +13,3 @@ def tool(kit: "Kit") -> Tool:
         description="Run commands; cd lasts. Sandbox: no network, writes only to the project and a private /tmp.",
         own_timeout=True,
     )
-
-
-def _drain(reader: int) -> str:
-    os.set_blocking(reader, False)
-    try:
-        return os.fsdecode(os.read(reader, 8192)).removesuffix("\n")
-    except BlockingIOError:
-        return ""
-
-
-def _result(text: str, ended: Ended, notes: list[str], timeout_s: float) -> Output:
-    if ended.timed_out:
-        notes.append(f"[timed out after {timeout_s:g} s; killed]")
-    elif ended.code:
-        code = ended.code if ended.code > 0 else 128 - ended.code
-        notes.append(f"[exit code {code}]")
-    body = text.rstrip("\n")
-    lines = [*([body] if body else []), *notes]
-    return text_output("\n".join(lines) or "(no output)", is_error=bool(ended.timed_out or ended.code))

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ra.system.process import Launch
 from ra.tools.policy.paths import Project, program
 from ra.tools.sandbox import landlock, seccomp
+from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.disarm import OwnRepository, disarm
-from ra.tools.sandbox.find import Host
 from ra.tools.sandbox.guard import Guard, parents, set_aside
 from ra.tools.sandbox.home import Home, make_real_folder, masked_home
 from ra.tools.sandbox.host import (

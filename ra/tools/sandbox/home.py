@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ra.system.files import hold_folder
 from ra.tools.policy.paths import CREDENTIALS, Project
-from ra.tools.sandbox.find import Host
+from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.guard import exists, free_name, parents
 from ra.tools.sandbox.host import CACHES, SYSTEM, toolchains
 from ra.tools.sandbox.layout import Layout, masked, topmost

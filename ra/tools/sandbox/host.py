@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from ra.tools.policy.paths import program
-from ra.tools.sandbox.find import Host
+from ra.tools.sandbox.box import Host
 
 
 def _words(text: str) -> tuple[str, ...]:

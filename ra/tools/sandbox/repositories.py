@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from ra.system.files import open_resolved
-from ra.tools.sandbox.find import Host
+from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.host import expanded
 
 _CONFIG_BYTES = 1_000_000

@@ -9,7 +9,7 @@ import msgspec
 from ra.system.launch import under_reaper
 from ra.system.process import Launch
 from ra.tools.policy.paths import Project, shown
-from ra.tools.sandbox.find import Host
+from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.guard import set_aside
 from ra.tools.sandbox.launch import private_folder
 from ra.tools.sandbox.layout import Layout, plan
