@@ -14,8 +14,8 @@ from ra.core.messages import ToolCall
 from ra.tools.policy.paths import Project
 from ra.tools.policy.permissions import Allow, Deny, decide, rules_from
 from ra.tools.sandbox import bubblewrap
+from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.disarm import is_repository
-from ra.tools.sandbox.find import Host
 from ra.tools.settings import RuleSettings
 
 pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
