@@ -248,9 +248,14 @@ class Handling:
 
     async def _stop(self) -> None:
         """The handler is over; a run that it began ends too, and says so."""
-        if self._running is not None and not self._running.done():
-            self._running.cancel()
-            await asyncio.wait({self._running})
+        if self._running is None:
+            return
+        self._running.cancel()
+        while not self._running.done():
+            try:
+                await asyncio.wait({self._running})
+            except asyncio.CancelledError:
+                continue  # interrupted once more: it is ending already, and has a bill to record
 
     # --- what the run stands on ---
 

@@ -58,6 +58,7 @@ class Reservation(msgspec.Struct, frozen=True, eq=False):
     tokens: int = 0
     dollars: Decimal = Decimal(0)
     hold: str = ""  # of the agent's purse
+    input_tokens: int = 0  # as they were counted
 
 
 class Budget:
@@ -113,9 +114,17 @@ class Budget:
             raise self._stopped(input_tokens)
         request, hold = self._hold(_with_output(request, int(output)), worst_input, price)
         dollars = dearest(request.model, worst_input, request.max_output, price) or Decimal(0)
-        reservation = Reservation(worst_input + request.max_output, dollars, hold)
+        reservation = Reservation(worst_input + request.max_output, dollars, hold, input_tokens)
         self._reserved.add(reservation)
         return request, reservation
+
+    def again(self, request: Request, settled: Reservation, price: Price) -> Reservation:
+        """Hold what one more attempt of a call can cost, whose last one was billed. Raises Stopped."""
+        lowered, reservation = self.reserve(request, settled.input_tokens, price)
+        if lowered.max_output < request.max_output:
+            self.release(reservation)
+            raise self._stopped(settled.input_tokens)
+        return reservation
 
     def _hold(self, request: Request, worst_input: int, price: Price) -> tuple[Request, str]:
         """Reserve in the agent's purse; less output, when the purse has less. Raises Stopped."""
@@ -131,11 +140,21 @@ class Budget:
             request = _with_output(request, math.floor((granted - bare) / ((full - bare) / request.max_output)))
         return request, hold
 
-    def settle(self, reservation: Reservation, model: str, usage: Usage, dollars: Decimal | None) -> None:
-        """The call is over: what it really used takes the place of its worst case."""
+    def settle(
+        self, reservation: Reservation, model: str, usage: Usage, dollars: Decimal | None, *, known: bool = True
+    ) -> None:
+        """The call is over: what it really used takes the place of its worst case.
+
+        Unless that is `known`: a provider goes on with an answer that nobody hears, and charges for it. Then the worst
+        case stays spent, so that the limit holds by the provider's own meter.
+        """
         self._reserved.discard(reservation)
         if self._purse is not None and reservation.hold:
             self._purse.settle(reservation.hold, dollars or Decimal(0))
+        if not known:
+            unheard = max(0, reservation.tokens - usage.total_input - usage.output)
+            usage = msgspec.structs.replace(usage, output=usage.output + unheard)
+            dollars = None if dollars is None else max(dollars, reservation.dollars)
         self.spent = self.spent.plus(usage, dollars)
         if usage != Usage():
             self._billed.add(model)

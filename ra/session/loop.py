@@ -91,6 +91,7 @@ class Loop:
             connection=self.connection,
             progress=self.progress,
             endpoint=self.endpoint,
+            side_calls=self._side_calls,
         )
         self._calls = Calls(
             engine=self.engine,

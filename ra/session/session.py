@@ -12,7 +12,7 @@ from ra.context.compose.strategy import TaskOrigin, TimelineStrategy
 from ra.context.settings import CompactionName
 from ra.core.asking import Asker
 from ra.core.errors import UsageError
-from ra.core.events import ToolEnded, ToolStarted, Warned
+from ra.core.events import RunEnded, ToolEnded, ToolStarted, Warned
 from ra.core.facts import Checkpointed, Clip, Configured, Entry, Kept, Rewound, Spent, TimelineEvent, Titled
 from ra.core.messages import Message, say
 from ra.core.ports import Timeline
@@ -403,13 +403,18 @@ class Session:
                     self._loop.progress.emit(event)
         finally:
             await nested.close()
+            if run.ended is not None:
+                self._pay(run.ended)  # also when the run that asked is interrupted: it was paid for
         end = run.ended
         assert end is not None, "a run ends with RunEnded"
-        spent = Spent(end.model, end.usage, end.dollars, purpose="agent", seconds=round(end.seconds, 3))
         if end.outcome == "answered":
-            return text_output(end.answer, facts=(spent,))
-        why = f"The sub-agent gave no answer: {end.error or end.outcome}."
-        return text_output(why, is_error=True, facts=(spent,))
+            return text_output(end.answer)
+        return text_output(f"The sub-agent gave no answer: {end.error or end.outcome}.", is_error=True)
+
+    def _pay(self, end: RunEnded) -> None:
+        spent = Spent(end.model, end.usage, end.dollars, purpose="agent", seconds=round(end.seconds, 3))
+        self._loop.journal.record(spent)
+        self._loop.progress.count(spent)
 
     def _copy(self) -> MemoryTimeline:
         timeline = self._loop.journal.timeline

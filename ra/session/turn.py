@@ -2,8 +2,9 @@
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Literal, assert_never
+from typing import Literal
 
 import msgspec
 
@@ -11,12 +12,23 @@ from ra.context.engine import OVERFLOW, Assembly, Engine
 from ra.context.size import Sizes, Window, credible, too_small
 from ra.context.tokens import Estimator
 from ra.core.errors import BadStream, Overflowed, ProviderError, Stopped
-from ra.core.events import Broken, CallDelta, Compacted, Retrying, TextDelta, ThinkingDelta, TurnEnded, TurnStarted
+from ra.core.events import (
+    Broken,
+    CallDelta,
+    Compacted,
+    Delta,
+    Retrying,
+    TextDelta,
+    ThinkingDelta,
+    TurnEnded,
+    TurnStarted,
+)
 from ra.core.facts import Checkpointed, Cut, Fact, Purpose, Said, Spent
+from ra.core.functions import Price
 from ra.core.messages import Message, Text
 from ra.core.model import Effort, Level, ModelInfo, Reply, Request, Usage
 from ra.core.ports import Provider
-from ra.session.budget import Reservation
+from ra.session.budget import Budget, Reservation
 from ra.session.hooks import SessionHooks
 from ra.session.journal import Journal, Progress
 from ra.session.learned import LearnedEndpoint
@@ -47,7 +59,10 @@ class ModelConnection:
 
 
 class BudgetedCalls:
-    """Model calls beside the conversation. They take from the same budget; their bills wait to be recorded."""
+    """Model calls beside the conversation. They take from the same budget; their bills wait to be recorded.
+
+    The bill of a summary that was answered is recorded with its checkpoint; it waits here too, in case there is none.
+    """
 
     def __init__(self, estimator: Estimator, pricing: Pricing, progress: Progress, connection: ModelConnection) -> None:
         self._estimator = estimator
@@ -55,9 +70,12 @@ class BudgetedCalls:
         self._progress = progress
         self._connection = connection
         self._bills: list[Spent] = []
+        self._of_summaries: list[Spent] = []
 
-    def take_bills(self) -> tuple[Spent, ...]:
-        bills, self._bills = tuple(self._bills), []
+    def take_bills(self, *, with_checkpoint: bool = False) -> tuple[Spent, ...]:
+        """What is not recorded yet. `with_checkpoint`: those of answered summaries are."""
+        bills = tuple(self._bills if with_checkpoint else (*self._of_summaries, *self._bills))
+        self._bills, self._of_summaries = [], []
         return bills
 
     async def ask(self, provider: Provider | None, request: Request, *, purpose: Purpose) -> Reply:
@@ -66,39 +84,52 @@ class BudgetedCalls:
         Raises what the provider raises, and Stopped.
         """
         provider = provider or self._connection.provider()
-        began = time.monotonic()
-        usage = Usage()
-        sent = False
         budget = self._progress.budget
-        request, reservation = budget.reserve(request, self._size(request), self._price)
+        size = self._estimator.request(request) if budget.counts else 0
+        request, reservation = budget.reserve(request, size, self._price)
+        call = _Underway(request, reservation, time.monotonic())
         try:
             # The stream is closed however this ends: a call that is given up is hung up on.
             async with aclosing(provider.stream(request)) as stream:
-                sent = True
                 async for item in stream:
-                    if isinstance(item, Usage):
-                        usage = item
-                    elif isinstance(item, Reply):
-                        usage = item.usage
-                        return item
+                    match item:
+                        case Reply():
+                            call.message, call.usage, call.heard = item.message, item.usage, True
+                            return item
+                        case Broken(usage=usage):
+                            call.usage = usage
+                            self._settle(call, purpose)
+                            call.forget()
+                        case Retrying():
+                            call.wait(item, budget, self._price)
+                        case _:
+                            call.hear(item)
             raise BadStream(f"{provider.name} ended its stream without an answer.")
         except BadStream as error:
-            usage = error.usage if error.usage != Usage() else usage
+            call.usage = error.usage if error.usage != Usage() else call.usage
             raise
         except asyncio.CancelledError:
-            if sent and usage == Usage():  # it was not told, and will be billed all the same
-                usage = Usage(self._estimator.request(request))
+            call.heard = call.heard or call.sent  # it was not told, and will be billed all the same
             raise
         finally:
-            dollars = self._price(request.model, usage)
-            budget.settle(reservation, request.model, usage, dollars)
-            if usage != Usage() and purpose != "summary":  # a summary's bill is recorded with its checkpoint
-                amount = "" if dollars is None else str(dollars)
-                seconds = round(time.monotonic() - began, 3)
-                self._bills.append(Spent(request.model, usage, amount, purpose=purpose, seconds=seconds))
+            if call.heard:
+                self._settle(call, purpose)
+            else:
+                budget.release(call.reservation)
 
-    def _size(self, request: Request) -> int:
-        return self._estimator.request(request) if self._progress.budget.counts else 0
+    def _settle(self, call: "_Underway", purpose: Purpose) -> None:
+        request, answered = call.request, call.message is not None
+        usage = call.usage if answered else call.used(self._estimator)
+        dollars = self._price(request.model, usage)
+        self._progress.budget.settle(call.reservation, request.model, usage, dollars, known=answered)
+        call.settled = True
+        if usage == Usage():
+            return
+        seconds = round(time.monotonic() - call.began, 3)
+        amount = "" if dollars is None else str(dollars)
+        estimated = usage.total_input != call.usage.total_input
+        bill = Spent(request.model, usage, amount, purpose=purpose, seconds=seconds, estimated=estimated)
+        (self._of_summaries if purpose == "summary" and answered else self._bills).append(bill)
 
 
 class _Underway(msgspec.Struct):
@@ -108,9 +139,39 @@ class _Underway(msgspec.Struct):
     reservation: Reservation
     began: float
     text: str = ""
+    silent: list[str] = msgspec.field(default_factory=list)  # what it thought
     usage: Usage = Usage()
     heard: bool = False  # something of the present attempt's answer has come
+    sent: bool = True  # the present attempt is on its way; not so while one that failed is waited for
+    settled: bool = False  # what the attempts so far cost is settled
     message: Message | None = None  # the whole answer, once it is there
+
+    def hear(self, delta: Delta | Usage) -> None:
+        self.heard = self.sent = True
+        if isinstance(delta, Usage):
+            self.usage = delta
+        elif isinstance(delta, TextDelta):
+            self.text += delta.text
+        elif isinstance(delta, ThinkingDelta):
+            self.silent.append(delta.text)
+
+    def forget(self) -> None:
+        """The attempt broke off and is settled."""
+        self.usage, self.heard, self.silent = Usage(), False, []
+
+    def wait(self, retrying: Retrying, budget: Budget, price: Price) -> None:
+        """An attempt failed and another follows. What the one was charged, the other may cost again: or Stopped."""
+        self.sent = False
+        if retrying.restart:
+            self.text = ""
+        if self.settled:
+            self.reservation, self.settled = budget.again(self.request, self.reservation, price), False
+
+    def used(self, estimator: Estimator, answer: Message | None = None) -> Usage:
+        """What an answer that did not come to its end has used: what was told, and at least what was heard of it."""
+        told = self.usage if self.usage.total_input else Usage(estimator.request(self.request))
+        heard = estimator.message(answer) if answer else estimator.text(self.text + "".join(self.silent))
+        return msgspec.structs.replace(told, output=max(told.output, estimator.scaled(heard)))
 
 
 class Turn:
@@ -127,6 +188,7 @@ class Turn:
         connection: ModelConnection,
         progress: Progress,
         endpoint: LearnedEndpoint,
+        side_calls: BudgetedCalls,
     ) -> None:
         self._engine = engine
         self._endpoint = endpoint
@@ -134,6 +196,7 @@ class Turn:
         self._hooks = hooks
         self._connection = connection
         self._progress = progress
+        self._side_calls = side_calls
         self._price = Pricing(services.prices, recipe.provider)
         self._underway: _Underway | None = None
         self._warned_of_estimate = False
@@ -188,7 +251,12 @@ class Turn:
         """Unless to `record`, the cut waits until it is known to have helped."""
         if self._hooks.take_compaction():
             reason = reason or "asked by a hook"
-        assembly = await self._engine.assemble(force=reason, focus=focus)
+        try:
+            assembly = await self._engine.assemble(force=reason, focus=focus)
+        except BaseException:
+            self._pay(self._side_calls.take_bills())  # of a summary that was given up with the run
+            raise
+        self._pay(self._side_calls.take_bills(with_checkpoint=True))
         for checkpoint in _checkpoints(assembly):
             await self._hooks.before_compaction(checkpoint)
         if record:
@@ -196,6 +264,10 @@ class Turn:
         for warning in assembly.warnings:
             self._progress.warn(warning)
         return assembly
+
+    def _pay(self, bills: Sequence[Spent]) -> None:
+        self._journal.record(*bills)
+        self._progress.count(*bills)
 
     async def _record(self, assembly: Assembly) -> None:
         self._journal.record(*assembly.facts)
@@ -209,8 +281,7 @@ class Turn:
         """A cut that did not help is not made; a summary for it was paid all the same."""
         bills = [fact for fact in assembly.facts if isinstance(fact, Spent)]
         if window is not self._engine.window:
-            self._journal.record(*bills)
-            self._progress.count(*bills)
+            self._pay(bills)
             self._engine.unlearn(window)
 
     async def outgoing(self, assembly: Assembly) -> tuple[Request, Reservation]:
@@ -226,7 +297,7 @@ class Turn:
     def partial(self) -> tuple[Fact, ...]:
         """What the model had said when it was interrupted, and its bill: the next prompt sees it."""
         call, self._underway = self._underway, None
-        if call is None or not (call.heard or call.text.strip()):
+        if call is None or not (call.heard or call.sent or call.text.strip()):
             self._let_go(call)
             return ()
         self._progress.last_text = call.text or self._progress.last_text
@@ -274,24 +345,26 @@ class Turn:
         provider = self._connection.provider()
         reply: Reply | None = None
         try:
-            async for delta in provider.stream(request):
-                if time.monotonic() - breathed > BREATH_S:
-                    await asyncio.sleep(0)
-                    breathed = time.monotonic()
-                match delta:
-                    case Reply():
-                        reply = delta
-                        call.message, call.usage, call.heard = reply.message, reply.usage, True
-                    case Usage():
-                        call.usage, call.heard = delta, True
-                    case Broken(message, usage, reason):
-                        call.usage = usage
-                        self._journal.record(Cut(message, reason), self._bill(message, call))
-                        call.usage, call.heard = Usage(), False
-                    case TextDelta() | ThinkingDelta() | CallDelta() | Retrying():
-                        await self._relay(delta, call)
-                    case _:
-                        assert_never(delta)
+            async with aclosing(provider.stream(request)) as stream:
+                async for item in stream:
+                    if time.monotonic() - breathed > BREATH_S:
+                        await asyncio.sleep(0)
+                        breathed = time.monotonic()
+                    match item:
+                        case Reply():
+                            reply = item
+                            call.message, call.usage, call.heard = reply.message, reply.usage, True
+                        case Broken(message, usage, reason):
+                            call.usage = usage
+                            self._journal.record(Cut(message, reason), self._bill(message, call))
+                            call.forget()
+                        case Retrying():
+                            await self._relay(item)
+                            call.wait(item, self._progress.budget, self._price)
+                        case _:
+                            call.hear(item)
+                            if not isinstance(item, Usage):
+                                await self._relay(item)
         except Overflowed:
             self._let_go(call)  # a refused request costs nothing
             raise
@@ -310,13 +383,7 @@ class Turn:
             self._progress.warn(f"The answer was cut at {request.max_output} output tokens; ask to go on for the rest.")
         return reply
 
-    async def _relay(self, delta: TextDelta | ThinkingDelta | CallDelta | Retrying, call: _Underway) -> None:
-        match delta:
-            case TextDelta(text):
-                call.text += text
-            case Retrying(restart=True):
-                call.text = ""
-        call.heard = call.heard or not isinstance(delta, Retrying)
+    async def _relay(self, delta: TextDelta | ThinkingDelta | CallDelta | Retrying) -> None:
         for warning in await self._hooks.on_stream_chunk(delta):
             self._progress.warn(warning)
         self._progress.emit(delta)
@@ -324,17 +391,21 @@ class Turn:
     def _bill(self, answer: Message | None, call: _Underway) -> Spent:
         request = call.request
         window = self._engine.window.limit
-        estimated = call.usage == Usage() or not credible(call.usage, request, window, self._engine.estimator)
-        usage = self._estimate(answer, request, call.usage) if estimated else call.usage
+        answered = call.message is not None
+        if answered and (call.usage == Usage() or not credible(call.usage, request, window, self._engine.estimator)):
+            usage = self._estimate(answer, request, call.usage)
+        else:
+            usage = call.usage if answered else call.used(self._engine.estimator, answer)
         dollars = self._price(request.model, usage)
-        self._progress.budget.settle(call.reservation, request.model, usage, dollars)
+        self._progress.budget.settle(call.reservation, request.model, usage, dollars, known=answered)
+        call.settled = True
         spent = Spent(
             request.model,
             usage,
             "" if dollars is None else str(dollars),
             parts=self._sizes.of(request),
             seconds=round(time.monotonic() - call.began, 3),
-            estimated=estimated,
+            estimated=usage.total_input != call.usage.total_input,
         )
         self._progress.count(spent)
         self._progress.emit(TurnEnded(self._progress.iteration, request.model, usage, spent.dollars))

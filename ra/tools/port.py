@@ -20,7 +20,7 @@ class SessionPort(Protocol):
         ...
 
     async def run_agent(self, task: str) -> Output:
-        """A sub-agent's answer; what it cost comes back as facts."""
+        """A sub-agent's answer; what it cost is recorded already."""
         ...
 
 

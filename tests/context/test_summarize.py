@@ -115,7 +115,8 @@ def test_when_the_model_fails_an_index_stands_in_and_a_warning_is_given(call, re
     assert assembly.tokens is not None
     assert assembly.tokens <= 6000
     spent = [fact.usage for fact in assembly.facts if isinstance(fact, Spent)]
-    assert spent == {"cut": [Usage(input=70)], "nothing": [Usage(input=100, output=20)]}.get(reason, [])
+    # An answer that broke off is billed by the session, which heard it.
+    assert spent == ([Usage(input=100, output=20)] if reason == "nothing" else [])
 
 
 def test_a_model_that_never_answers_is_given_up():

@@ -2,6 +2,7 @@
 
 import asyncio
 import random
+import threading
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,9 @@ from ra.core.facts import Spent
 from ra.core.messages import say
 from ra.core.model import Usage
 from ra.costs.prices import Prices
-from ra.providers.script import Call, Step
+from ra.providers.retry import Retries
+from ra.providers.script import Call, Fault, Step
+from ra.session.run import Run
 from ra.testing import LoopbackServer, session
 
 TREES = 12
@@ -61,7 +64,7 @@ def limits(choose: random.Random) -> dict[str, Any]:
     return {name: named[name] for name in choose.sample(sorted(named), choose.randint(1, 2))}
 
 
-async def grown(folder: Path, seed: int) -> tuple[dict[str, Any], Meter, RunEnded, list[Spent]]:
+async def grown(folder: Path, seed: int, *, breaks: float = 0) -> tuple[dict[str, Any], Meter, RunEnded, list[Spent]]:
     choose, meter = random.Random(seed), Meter(seed)
     chosen = limits(choose)
     settings = {"compaction__strategy": choose.choice(["truncate", "summarize"])}
@@ -69,8 +72,17 @@ async def grown(folder: Path, seed: int) -> tuple[dict[str, Any], Meter, RunEnde
         settings["compaction__contextWindow"] = 12_000
     if choose.random() < 0.3:
         settings["session__contextStrategy"] = "planner"
-    with LoopbackServer("anthropic", meter.answer) as server:
-        talk = session(folder, server, **chosen, **settings)
+    faults = random.Random(seed)
+
+    def fault(number: int, body: dict[str, Any]) -> Fault | None:
+        if faults.random() >= breaks:
+            return None
+        meter.answer(body)  # it was generated to its end, whoever heard it, and is charged for
+        return Fault("cut")
+
+    with LoopbackServer("anthropic", meter.answer, faults=fault) as server:
+        retries = Retries(sleep=lambda _: asyncio.sleep(0))
+        talk = session(folder, server, retries=retries, **chosen, **settings)
         run = talk.prompt(say("user", "Look around. " * choose.choice([1, 1000])))
         async for _ in run:
             pass
@@ -92,3 +104,78 @@ def test_no_tree_passes_its_limit_and_all_meters_agree(tmp_path: Path, seed: int
     if end.dollars:
         assert Decimal(end.dollars) == meter.dollars
     assert end.outcome in ("answered", "limit", "failed")
+
+
+@pytest.mark.parametrize("seed", range(100, 100 + TREES // 2))
+def test_no_tree_passes_its_limit_when_answers_break_off_and_are_asked_for_again(tmp_path: Path, seed: int) -> None:
+    chosen, meter, end, bills = asyncio.run(grown(tmp_path, seed, breaks=0.4))
+    if limit := chosen.get("maxCost"):
+        assert meter.dollars <= Decimal(str(limit))
+    if limit := chosen.get("maxTokenBudget"):
+        assert meter.usage.total_input + meter.usage.output <= limit
+    assert sum((bill.usage for bill in bills), Usage()) == end.usage
+
+
+def test_a_plan_that_came_too_late_is_billed_with_what_was_heard_of_it(tmp_path: Path) -> None:
+    plan = Step(text="I think that " * 60, pace_s=0.05, usage=Usage(600, 200))
+
+    def answer(body: dict[str, Any]) -> Step:
+        return plan if "haiku" in body["model"] else Step(text="Fine.", usage=Usage(1000, 10))
+
+    async def go() -> tuple[RunEnded, list[Spent]]:
+        with LoopbackServer("anthropic", answer) as server:
+            talk = session(tmp_path, server, session__contextStrategy="planner", session__planner__timeout=1, maxCost=1)
+            end = await _ended(talk.prompt(say("user", "Go.")))
+            bills = [event.fact for event in talk.events() if isinstance(event.fact, Spent)]
+            await talk.close()
+        return end, bills
+
+    end, bills = asyncio.run(go())
+    late = next(bill for bill in bills if bill.purpose == "planner")
+    assert late.estimated or (late.usage.input == 600 and late.usage.output > 5)
+    assert sum((bill.usage for bill in bills), Usage()) == end.usage
+
+
+@pytest.mark.parametrize("purpose", ["agent", "summary"])
+def test_what_ran_under_an_interrupted_run_is_billed(tmp_path: Path, purpose: str) -> None:
+    begun = threading.Event()
+
+    def answer(body: dict[str, Any]) -> Step:
+        if "haiku" in body["model"] or not any(tool["name"] == "Agent" for tool in body["tools"]):
+            begun.set()
+            return Step(text="slowly " * 400, pace_s=0.02, usage=Usage(700, 400))
+        if purpose == "agent":
+            return Step(calls=(Call("Agent", {"task": "look"}), Call("Agent", {"task": "see"})), usage=Usage(1000, 10))
+        return Step(text="word " * 6000, usage=Usage(9000, 6000))
+
+    async def go() -> tuple[RunEnded, list[Spent]]:
+        settings: dict[str, Any] = {"compaction__strategy": "summarize", "compaction__model": "claude-haiku-4-5"}
+        with LoopbackServer("anthropic", answer) as server:
+            talk = session(tmp_path, server, **settings, compaction__contextWindow=16_000)
+            if purpose == "summary":
+                await _ended(talk.prompt(say("user", "Say something long. " * 100)))
+            run = talk.prompt(say("user", "Go on."))
+
+            async def interrupt() -> None:
+                while not begun.is_set():
+                    await asyncio.sleep(0.01)
+                run.interrupt()
+
+            await asyncio.gather(_ended(run), interrupt())
+            bills = [event.fact for event in talk.events() if isinstance(event.fact, Spent)]
+            await talk.close()
+        assert run.ended is not None
+        return run.ended, bills
+
+    end, bills = asyncio.run(asyncio.wait_for(go(), 60))
+    assert end.outcome == "interrupted"
+    assert [bill.purpose for bill in bills].count(purpose) >= 1
+    ended_run = [bill.usage for bill in bills[0 if purpose == "agent" else 1 :]]
+    assert sum(ended_run, Usage()) == end.usage
+
+
+async def _ended(run: Run) -> RunEnded:
+    async for _ in run:
+        pass
+    assert run.ended is not None
+    return run.ended

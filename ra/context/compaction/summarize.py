@@ -24,7 +24,7 @@ from ra.context.compaction.summary import (
 from ra.context.size import Allowance, input_budget
 from ra.context.tokens import Estimator
 from ra.context.view import Group, View
-from ra.core.errors import BadStream, ProviderError
+from ra.core.errors import ProviderError
 from ra.core.facts import Spent
 from ra.core.functions import Price
 from ra.core.messages import Text, ToolCall, ToolResult, say
@@ -104,8 +104,6 @@ class Summarizer:
                 answer = await self._ask(view, groups, allowance, sent, focus, spent)
         except ProviderError as error:
             answer, fault = "", str(error)
-            if isinstance(error, BadStream) and error.usage != Usage():
-                spent.append(self._spent(model, error.usage))
         except TimeoutError:
             answer, fault = "", f"it took longer than {self._timeout_s:g} s"
         if not answer.strip():
