@@ -40,12 +40,13 @@ complete -o default -F _ra ra agentx
 # ra completion for zsh
 (( $+functions[compdef] )) || { autoload -Uz compinit && compinit -i }
 _ra() {
-    local -a matches
+    local -a matches plain
     local line
     for line in "${(@f)$("${words[1]}" --complete "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
-        [[ -n "$line" ]] && matches+=("${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}")
+        [[ -n "$line" ]] && matches+=("${${line%%$'\\t'*}//:/\\\\:}:${line#*$'\\t'}") plain+=("${line%%$'\\t'*}")
     done
-    if (( $#matches )); then _describe 'ra' matches; else _files; fi
+    if [[ "${words[CURRENT]}" == @* ]] && (( $#plain )); then compadd -U -a plain  # it need not begin as typed
+    elif (( $#matches )); then _describe 'ra' matches; else _files; fi
 }
 compdef _ra ra agentx
 """,
@@ -71,8 +72,10 @@ _WITH_SESSION = {"sessions show", "sessions export", "sessions rm", "sessions fo
 def complete(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> list[Word]:
     """What fits the last of `words`, which are all that stand behind the program's name."""
     *before, last = [word for word in words if word != "="] or [""]  # bash takes --flag=value apart
-    if before and before[-1] == "@":
-        return []
+    if before and before[-1] == "@":  # bash takes @ for a word of its own, and offers files that begin so by itself
+        return _references(last, cwd) if last and not _is_begun(last, cwd) else []
+    if last.startswith("@") and not last.startswith("@@"):
+        return [(f"@{path}", meaning) for path, meaning in _references(last[1:], cwd)]
     index = flags.command_in(before)
     previous = before[-1] if before else ""
     name, equals, begun = last.partition("=")
@@ -151,6 +154,22 @@ def _write(file: Path, text: str) -> Path:
             f"{file} cannot be written: {error.strerror}. --show-completion SHELL prints the script."
         ) from error
     return file
+
+
+def _is_begun(path: str, cwd: Path) -> bool:
+    from ra.cli.repl.offers import paths as begun_so  # only where a file is looked for
+
+    return any(True for _ in begun_so(path, cwd))
+
+
+def _references(begun: str, cwd: Path) -> list[Word]:
+    """What an @ may name; without paths that the shell would have to quote."""
+    from ra.cli.project_files import ProjectFiles, insertable  # only where a file is looked for
+    from ra.cli.repl.offers import references
+
+    meanings = dict(references(begun, cwd, ProjectFiles(root=paths.git_root(cwd) or cwd, cwd=cwd)))
+    plain = [path for path in meanings if not any(char.isspace() for char in path)]
+    return [(path, meanings[path]) for path in insertable(begun, plain)]
 
 
 def _fitting(words: Iterable[Word], begun: str) -> list[Word]:

@@ -113,3 +113,15 @@ def test_installing_knows_the_shell_and_keeps_what_the_files_hold(shell: Shell) 
     with pytest.raises(UsageError, match="bash, zsh, fish"):
         install("", shell.env | {"SHELL": "/bin/tcsh"})
     assert shell.ra("--show-completion", "csh").returncode == 2
+
+
+def test_an_at_finds_a_file_anywhere_in_the_project_by_some_letters_of_it(shell: Shell) -> None:
+    (shell.project / "src/cart").mkdir(parents=True)
+    for name in ("parser.py", "spare_parts.py", "two words.py"):
+        (shell.project / "src/cart" / name).write_text("")
+    assert tab(shell, "explain", "@", "pars") == ["src/cart/parser.py"]  # as bash takes the word apart
+    assert tab(shell, "explain", "@", "sr") == []  # it begins so: the shell offers it itself
+    assert words("explain", "@pars", shell=shell) == ["@src/cart/parser.py"]
+    assert words("explain", "@sr", shell=shell) == ["@src/", "@src/cart/parser.py", "@src/cart/spare_parts.py"]
+    assert words("explain", "@/nosuch", shell=shell) == words("explain", "@", "/nosuch", shell=shell) == []
+    assert words("explain", "@words", shell=shell) == []

@@ -1,13 +1,15 @@
-"""Complete commands, their arguments, and paths after an @."""
+"""Complete commands, their arguments, and files of the project after an @."""
 
-from collections.abc import Iterable
+import asyncio
+from collections.abc import AsyncGenerator, Iterable
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
 from ra.app import App
+from ra.cli.project_files import ProjectFiles, insertable
 from ra.cli.repl.core import Repl
-from ra.cli.repl.offers import Offer, paths
+from ra.cli.repl.offers import Offer, reference_in, references
 from ra.core.text import visible_line
 
 
@@ -17,32 +19,46 @@ class Completions(Completer):
     def __init__(self, app: App) -> None:
         self.app = app
         self.repl: Repl | None = None
+        self._files = ProjectFiles(root=app.resolved.root, cwd=app.resolved.cwd)
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterable[Completion]:
+        start, offers = self._offers(document.text_before_cursor)
+        return _completions(start, offers)
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        """While it is typed: going through a large project must not keep the keyboard waiting."""
         text = document.text_before_cursor
-        start, offers = self._offers(text)
-        for word, what in offers:
-            yield Completion(word, start_position=-len(start), display_meta=visible_line(what, 60))
+        aside = reference_in(text) is not None
+        start, offers = await asyncio.to_thread(self._offers, text) if aside else self._offers(text)
+        for completion in _completions(start, offers):
+            yield completion
 
     def words(self, text: str) -> list[str]:
         """For a line editor that completes the last word."""
-        return [word for word, _ in self._offers(text)[1]]
+        begun, offers = self._offers(text)
+        return insertable(begun, [word for word, _ in offers])
 
     def _offers(self, text: str) -> tuple[str, list[Offer]]:
         """The word that is being typed, and what it may become."""
         from ra.cli.repl import commands
 
-        word = text.rpartition(" ")[2].rpartition("\n")[2]
         if text.startswith("/") and " " not in text:
             names = {f"/{name}": what for name, what in self.app.files.offers}
             names |= {f"/{command.name}": command.help for command in commands.TABLE}
             return text, [(name, what) for name, what in names.items() if name.startswith(text)]
-        if text.startswith("/"):
-            command = commands.find(text)
+        if text.startswith("/") and (command := commands.find(text)) is not None:
             begun = text.partition(" ")[2].lstrip()
-            if command is not None and self.repl is not None:
-                return begun, [offer for offer in command.completions(self.repl, begun) if offer[0].startswith(begun)]
-            return begun, []
-        if word.startswith("@") and not word.startswith("@@"):
-            return word, [(f"@{path}", what) for path, what in paths(word[1:], self.app.resolved.cwd)]
-        return word, []
+            offers = command.completions(self.repl, begun) if self.repl is not None else []
+            return begun, [offer for offer in offers if offer[0].startswith(begun)]
+        begun_reference = reference_in(text)
+        if begun_reference is None:
+            return "", []
+        paths = references(begun_reference, self.app.resolved.cwd, self._files)
+        return f"@{begun_reference}", [(f"@{path}", what) for path, what in paths]
+
+
+def _completions(begun: str, offers: Iterable[Offer]) -> Iterable[Completion]:
+    for word, what in offers:
+        yield Completion(word, start_position=-len(begun), display_meta=visible_line(what, 60))

@@ -3,7 +3,7 @@
 prompt_toolkit's own incremental search shows one match at a time and none at all until something is typed.
 """
 
-from collections.abc import Iterable
+from collections.abc import AsyncGenerator, Iterable
 
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
@@ -57,3 +57,10 @@ class HistorySearch(Completer):
         typed = document.text_before_cursor
         for prompt in self.matches(typed):
             yield Completion(prompt, start_position=-len(typed), display=visible_line(prompt, SHOWN))
+
+    async def get_completions_async(
+        self, document: Document, complete_event: CompleteEvent
+    ) -> AsyncGenerator[Completion, None]:
+        asked = super().get_completions_async if self.active else self._usual.get_completions_async
+        async for completion in asked(document, complete_event):
+            yield completion

@@ -11,6 +11,7 @@ from prompt_toolkit.keys import Keys
 
 from ra.cli.repl import picker
 from ra.cli.repl.history_search import HistorySearch
+from ra.cli.repl.offers import reference_in
 from ra.cli.repl.pastes import Pastes, clean
 from ra.cli.repl.picker import Picker
 from ra.cli.repl.question import QuestionPanel
@@ -87,6 +88,8 @@ def _editing(keys: KeyBindings, live: InputLine, editing: Filter) -> None:
             buffer.insert_text("\n")
             return
         if not live.asks_line:
+            if take_reference(buffer):
+                return
             buffer.append_to_history()
         buffer.validate_and_handle()
 
@@ -153,16 +156,43 @@ def _searching(keys: KeyBindings, live: InputLine, editing: Filter) -> None:
 
 def complete(buffer: Buffer) -> None:
     """What can only be meant is put in at once; else what all choices begin with, and then one after the other."""
-    if buffer.complete_state is not None and buffer.complete_state.complete_index is not None:
+    menu = buffer.complete_state
+    if menu is not None and menu.complete_index is not None:
         buffer.complete_next()
         return
     completions = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
-    buffer.cancel_completion()
     if len(completions) == 1:
+        buffer.cancel_completion()
         buffer.apply_completion(completions[0])
-    elif completions:
-        buffer.insert_text(get_common_complete_suffix(buffer.document, completions))
+    elif completions and (common := get_common_complete_suffix(buffer.document, completions)):
+        buffer.cancel_completion()
+        buffer.insert_text(common)
         buffer.start_completion()
+    elif menu is not None and menu.completions:
+        buffer.complete_next()
+    elif completions:
+        buffer.start_completion()
+
+
+def take_reference(buffer: Buffer) -> bool:
+    """Enter in the menu of files takes the marked one, or the first where what is typed names no file; sends nothing.
+
+    A file is followed by a space, a folder by what it holds.
+    """
+    begun, menu = reference_in(buffer.document.text_before_cursor), buffer.complete_state
+    if begun is None or menu is None or not menu.completions:
+        return False
+    if menu.current_completion is None:
+        if begun.endswith("/") or any(completion.text == f"@{begun}" for completion in menu.completions):
+            return False
+        buffer.apply_completion(menu.completions[0])
+    else:
+        buffer.complete_state = None
+    if buffer.document.text_before_cursor.endswith("/"):
+        buffer.start_completion()
+    elif not buffer.document.text_after_cursor:
+        buffer.insert_text(" ")
+    return True
 
 
 def _answering(keys: KeyBindings, live: InputLine, asking: Filter) -> None:

@@ -34,6 +34,7 @@ from prompt_toolkit.styles import Style
 from ra.cli.repl.history import PrivateHistory
 from ra.cli.repl.history_search import HistorySearch
 from ra.cli.repl.keys import Clock, bindings
+from ra.cli.repl.offers import reference_in
 from ra.cli.repl.pastes import Pastes, clean
 from ra.cli.repl.picker import Picker
 from ra.cli.repl.question import QuestionPanel
@@ -256,8 +257,8 @@ class Live:
         if self.search.active or self.picker is not None:
             return self.search.active
         text = self.buffer.document.text_before_cursor
-        word = text.rpartition(" ")[2].rpartition("\n")[2]
-        return self._reply is None and self.question is None and (text.startswith("/") or word.startswith("@"))
+        begun = text.startswith("/") or reference_in(text) is not None
+        return begun and self._reply is None and self.question is None
 
     # --- the application ---
 

@@ -1,13 +1,25 @@
 """Words that may complete what is being typed, and the paths that begin with it."""
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
+
+from ra.cli.project_files import ProjectFiles
 
 MOST = 200  # entries of a folder that are offered
 
 Offer = tuple[str, str]
 """A word, and what it is."""
+
+# As the resolver of files reads it, up to the cursor: not in an e-mail address, and a quoted one may hold spaces.
+_REFERENCE = re.compile(r"""(?<![A-Za-z0-9_@\\/.+-])@("[^"\n]*|'[^'\n]*|[^\s"'@][^\s]*|)$""")
+
+
+def reference_in(text: str) -> str | None:
+    """What stands behind the @ of the reference that is being typed; None where none is."""
+    match = _REFERENCE.search(text)
+    return match[1] if match is not None else None
 
 
 def paths(begun: str, cwd: Path) -> Iterator[Offer]:
@@ -27,5 +39,21 @@ def paths(begun: str, cwd: Path) -> Iterator[Offer]:
     for entry, is_folder in names[:MOST]:
         path = f"{folder}/{entry}" if folder or begun.startswith("/") else entry
         path += "/" if is_folder else ""
-        needs = quote or ('"' if " " in path else "")
-        yield (f"{needs}{path}{needs}" if needs else path), "folder" if is_folder else ""
+        yield quoted(path, quote), "folder" if is_folder else ""
+
+
+def quoted(path: str, quote: str = "") -> str:
+    """As a reference has it: a path with a space stands in quotes."""
+    mark = quote or ('"' if " " in path else "")
+    return f"{mark}{path}{mark}"
+
+
+def references(begun: str, cwd: Path, files: ProjectFiles) -> list[Offer]:
+    """What follows an @: paths that begin so, and then files anywhere in the project that hold these letters."""
+    offers = dict(paths(begun, cwd))
+    quote = begun[:1] if begun[:1] in "\"'" else ""
+    letters = begun.removeprefix(quote)
+    if letters and not letters.startswith(("/", "~", ".")):
+        for path in files.matching(letters):
+            offers.setdefault(quoted(path, quote), "")
+    return list(offers.items())

@@ -15,6 +15,8 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 PASTE_END = "\x1b[201~"
 AT_ONCE = 65536  # bytes
+TYPED_KEYS = 40  # that may wait to be read: somebody types on while the machine is busy
+TYPED_LINES = 3
 
 
 class Screen(Vt100_Output):
@@ -87,9 +89,13 @@ def keyboard() -> Input:
     from prompt_toolkit.input.vt100 import Vt100Input  # not there on Windows
 
     class Keyboard(Vt100Input):
-        """Reads in large pieces. Lines that were typed before we were there came with \\n for Enter; they are sent."""
+        """Reads in large pieces. Lines that were typed before we were there came with \\n for Enter; they are sent.
+
+        Some terminals do not mark a paste. Lines that arrive in one piece are one nevertheless: no hand types them.
+        """
 
         _ahead = 0
+        _paste = ""  # that is not marked, until nothing follows it
 
         def __init__(self, stdin: TextIO) -> None:
             super().__init__(stdin)
@@ -102,11 +108,38 @@ def keyboard() -> Input:
         def read_keys(self) -> list[KeyPress]:
             typed = self.stdin_reader.read(AT_ONCE)
             typed_ahead, self._ahead = typed[: self._ahead], max(0, self._ahead - len(typed))
-            self.vt100_parser.feed(typed_ahead.replace("\n", "\r") + typed[len(typed_ahead) :])
+            typed = typed[len(typed_ahead) :]
+            self.vt100_parser.feed(typed_ahead.replace("\n", "\r"))
+            goes_on = bool(self._paste) and is_text(typed)
+            if not self.vt100_parser._in_bracketed_paste and (goes_on or is_unmarked_paste(typed)):
+                self._paste += typed
+            else:
+                self._end_paste()
+                self.vt100_parser.feed(typed)
             keys, self._buffer = self._buffer, []
             return keys
 
+        def flush_keys(self) -> list[KeyPress]:
+            """Called when nothing came for a moment."""
+            self._end_paste()
+            return super().flush_keys()
+
+        def _end_paste(self) -> None:
+            paste, self._paste = self._paste, ""
+            if paste:
+                self._buffer.append(KeyPress(Keys.BracketedPaste, paste))
+
     return Keyboard(sys.stdin)
+
+
+def is_unmarked_paste(typed: str) -> bool:
+    """Whether these keys, which came at once, are lines that no hand typed while we were not looking."""
+    lines = typed.rstrip("\r\n").replace("\n", "\r").count("\r")
+    return is_text(typed) and (lines >= TYPED_LINES or (lines > 0 and len(typed) >= TYPED_KEYS))
+
+
+def is_text(typed: str) -> bool:
+    return all(char.isprintable() or char in "\r\n\t" for char in typed)
 
 
 def _waiting(descriptor: int) -> int:

@@ -16,8 +16,9 @@ ALT_ENTER, CTRL_J, TAB, UP, BACKSPACE = "\x1b\r", "\n", "\t", "\x1b[A", "\x7f"
 def test_a_prompt_may_have_several_lines(start: Start, model: Model, break_line: str) -> None:
     terminal = start()
     terminal.type("one")
+    terminal.wait("› one")
     terminal.type(break_line)
-    terminal.wait(lambda: "one\\" not in terminal.text)
+    terminal.wait("› one\n\n")
     terminal.enter("two")
     terminal.wait("Hello, world.")
     assert model.said().startswith("one\ntwo\n")
@@ -157,3 +158,57 @@ def test_keys_echo_while_an_answer_streams(start: Start, model: Model) -> None:
 
 def _input(text: str) -> str:
     return next((line for line in reversed(text.splitlines()) if line.startswith("›")), "")
+
+
+def test_an_at_opens_the_projects_files_by_itself_and_enter_takes_one(start: Start, shell: Shell, model: Model) -> None:
+    (shell.project / "src/cart").mkdir(parents=True)
+    (shell.project / "src/cart/parser.py").write_text("the parser")
+    terminal = start()
+    terminal.type("explain @pars")
+    terminal.wait("  @src/cart/parser.py")
+    terminal.type("\r")
+    terminal.wait("› explain @src/cart/parser.py")
+    assert model.bodies == []  # Enter took the file; the next one sends
+    terminal.enter("please")
+    terminal.wait("Hello, world.")
+    assert model.said().startswith("explain @src/cart/parser.py please\n<file")
+
+
+def test_tab_goes_through_a_menu_and_enter_goes_on_into_a_folder(start: Start, shell: Shell) -> None:
+    for name in ("docs/one.md", "docs/two.md"):
+        (shell.project / name).parent.mkdir(exist_ok=True)
+        (shell.project / name).write_text("")
+    terminal = start()
+    terminal.type("see @do")
+    terminal.wait("  @docs/two.md")
+    terminal.type(TAB)
+    terminal.wait("› see @docs/\n")
+    terminal.type(TAB)
+    terminal.wait("› see @docs/one.md\n")
+    terminal.type(TAB + "\r")
+    terminal.wait("› see @docs/two.md\n")
+    terminal.wait(lambda: "@docs/one.md" not in terminal.text)  # the menu is gone
+
+
+def test_a_paste_into_a_terminal_that_does_not_mark_pastes_sends_nothing(start: Start, model: Model) -> None:
+    terminal = start()
+    terminal.type("explain ")
+    terminal.type("def f():\r    return 1\r\rprint(f())\r")  # in one piece, as no hand types
+    terminal.wait("print(f())")
+    terminal.look(0.3)
+    assert model.bodies == []
+    terminal.enter("please")
+    terminal.wait("Hello, world.")
+    assert model.said().startswith("explain def f():\n    return 1\n\nprint(f())\nplease\n")
+
+
+def test_a_long_paste_that_is_not_marked_is_one_paste_and_shown_folded(start: Start, model: Model) -> None:
+    pasted = "".join(f"line {n} {'x' * 60}\r" for n in range(300))
+    terminal = start()
+    terminal.type(pasted)
+    terminal.wait("[pasted text 1: 301 lines, 20.9 kB]")
+    terminal.look(0.3)
+    assert "line" not in terminal.text.split("[pasted text")[0].split("›")[-1]
+    terminal.enter("what is it?")
+    terminal.wait("Hello, world.")
+    assert model.said().startswith(pasted.replace("\r", "\n") + "what is it?\n")

@@ -107,9 +107,11 @@ def test_the_messages_are_a_list_to_move_through(start: Start, model: Model, she
 
 def test_sessions_are_picked_by_searching_and_can_be_renamed(start: Start, model: Model, shell: Shell) -> None:
     terminal = start(rows=40, columns=110)
-    for prompt in ("about apples", "/clear", "about pears", "/clear"):
+    for number, prompt in enumerate(("about apples", "about pears"), 1):
         terminal.enter(prompt)
-        terminal.look(0.6)
+        terminal.wait(lambda: "Hello, world." in terminal.text.split("› about")[-1])
+        terminal.enter("/clear")
+        terminal.wait(lambda number=number: terminal.everything.count("A new session") == number)
     terminal.enter("/resume")
     terminal.wait("Which session?")
     terminal.type("appl")
