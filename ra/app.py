@@ -219,6 +219,7 @@ class App:
             thinking_cap=agent.thinking_budget_cap,
             limits=Limits(agent.max_iterations, agent.max_token_budget, agent.max_cost, agent.max_duration),
             compaction=agent.compaction,
+            cache=agent.cache,
             must_keep=agent.context.must_keep,
             parallel_calls=agent.parallel_tool_calls,
             rotation=limits,

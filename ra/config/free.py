@@ -25,6 +25,7 @@ _AGENT: tuple[Key, ...] = (
     ("parallelToolCalls",),
     *(("compaction", name) for name in ("enabled", "threshold", "strategy", "model", "contextWindow", "maxTokens")),
     ("compaction", "recent"),
+    ("cache", "ttl"),  # not keepWarm: it makes calls that nobody asked for
     ("context", "enabled"),
     ("context", "patterns", _ANY),
     ("context", "mustKeep", _ANY),

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ra.context.compaction.auto import Economy
     from ra.context.compaction.cut import Compactor
     from ra.context.compaction.summarize import AskModel
+    from ra.costs.lifetime import CacheLifetime
 
 MOST_MARKS = 4  # marks in one request, at Anthropic
 THRESHOLD = "threshold"  # the reasons of compactions that nobody asked for: the request was too large for our rule
@@ -65,6 +66,7 @@ class Engine:
         summary_info: ModelInfo | None = None,
         price: Price = no_price,
         economy: "Economy | None" = None,
+        lifetime: "CacheLifetime | None" = None,
         cache_key: str = "",
     ) -> None:
         self.settings = settings
@@ -78,6 +80,7 @@ class Engine:
         self._summary_info = summary_info
         self._price = price
         self._economy = economy if settings.strategy == "auto" and settings.enabled else None
+        self.lifetime = lifetime
         self._cache_key = cache_key
         self._sent: Request | None = None
         self._refusals = Refusals()
@@ -117,6 +120,8 @@ class Engine:
         self._refusals.apply(event)
         if self._economy:
             self._economy.observe(event)
+        if self.lifetime:
+            self.lifetime.observe(event)
 
     # --- assemble ---
 
@@ -208,7 +213,8 @@ class Engine:
     ) -> Assembly:
         cut = any(isinstance(fact, Checkpointed) for fact in facts)
         request = self._sent = self._finish(view, total, cut=cut or self.meter.cut)
-        return Assembly(request, facts, total, warnings)
+        decisions = self.lifetime.decisions() if self.lifetime else ()
+        return Assembly(request, (*facts, *decisions), total, warnings)
 
     def _finish(self, view: View, total: int | None, *, cut: bool) -> Request:
         """The request of a view, with its cache marks, and less room for the answer where the window has no more."""
@@ -216,6 +222,8 @@ class Engine:
         output, effort = answer_room(self.window.limit, total, request.max_output, request.effort)
         gap = view.newest_gap() if cut else None
         marks, key = cache_marks(request, cut=cut, gap=gap), self._cache_key
+        if self.lifetime and self.lifetime.long_lived:
+            marks = msgspec.structs.replace(marks, long_lived=True)
         return msgspec.structs.replace(request, max_output=output, effort=effort, marks=marks, cache_key=key)
 
     # --- learn ---

@@ -10,6 +10,7 @@ from ra.context import render
 from ra.context.rewrites import Rewrites
 from ra.context.tokens import Estimator, MessageList
 from ra.core.facts import (
+    CacheDecided,
     Checkpointed,
     Configured,
     Cut,
@@ -125,8 +126,7 @@ class View:
                 if group and group.is_prompt:
                     self.prompted.append(group)
             case Noticed(section):
-                item = Item((event.at, 0), render.notice(section))
-                self.groups.append(Group("notice", item, section=section))
+                self.groups.append(Group("notice", Item((event.at, 0), render.notice(section)), section=section))
             case EntrySet(id, content, name, attrs):
                 self._forget(id)
                 self.entries[id] = live = Entry(id, name, content, event.at, attrs)
@@ -150,7 +150,7 @@ class View:
                 self._rewind(to)
             case Configured() as configured:
                 self._configure(configured)
-            case Cut() | Spent() | Titled() | Failed() | Interrupted():
+            case Cut() | Spent() | CacheDecided() | Titled() | Failed() | Interrupted():
                 pass
             case _:
                 assert_never(event.fact)

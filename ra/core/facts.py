@@ -20,8 +20,8 @@ class Cut(Value, frozen=True):
     reason: str
 
 
-Purpose = Literal["turn", "summary", "planner", "agent"]
-"""What a model call was made for."""
+Purpose = Literal["turn", "summary", "planner", "agent", "bridge"]
+"""What a model call was made for. A `bridge` only keeps the provider's cache over a pause."""
 
 
 class Spent(Value, frozen=True):
@@ -125,6 +125,22 @@ class Rewound(Value, frozen=True):
     to: int
 
 
+CacheAction = Literal["short", "long", "bridge", "cut", "let go"]
+
+
+class CacheDecided(Value, frozen=True):
+    """What becomes of the provider's cache of this session, at what price in dollars, and what the alternative costs.
+
+    `short` and `long`: what is written from here on is kept for the provider's usual time, or for an hour. In a pause:
+    `bridge` keeps it by a small call, `cut` compacts while it can still be read, `let go` does nothing.
+    """
+
+    action: CacheAction
+    dollars: str
+    instead: str
+    reason: str
+
+
 class Titled(Value, frozen=True):
     """The user gave the session a title, in place of its first prompt."""
 
@@ -143,7 +159,8 @@ class Interrupted(Value, frozen=True):
 
 
 Rewrite = Checkpointed | Rotated | Edited | Kept | Rewound
-Fact = Said | Cut | Spent | Configured | Noticed | EntrySet | EntryRemoved | Rewrite | Titled | Failed | Interrupted
+Note = Titled | CacheDecided | Failed | Interrupted
+Fact = Said | Cut | Spent | Configured | Noticed | EntrySet | EntryRemoved | Rewrite | Note
 
 
 class TimelineEvent(Value, frozen=True):

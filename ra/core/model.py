@@ -81,11 +81,15 @@ class Effort(Value, frozen=True):
 
 
 class Marks(Value, frozen=True):
-    """Where the cached prefix may end: after the tools, after these sections, after these messages (indexes)."""
+    """Where the cached prefix may end: after the tools, after these sections, after these messages (indexes).
+
+    `long_lived`: what is written there shall be kept for an hour.
+    """
 
     tools: bool = False
     sections: tuple[int, ...] = ()
     messages: tuple[int, ...] = ()
+    long_lived: bool = False
 
 
 class Request(Value, frozen=True):

@@ -108,6 +108,7 @@ class PromptCache:
     def __init__(self, rules: CacheRules) -> None:
         self._rules = rules
         self._expires: dict[int, float] = {}  # prefix → when it is gone
+        self._lives: dict[int, float] = {}  # prefix → for how long it is kept after each use
         self._pieces: Sequence[CachePiece] = ()
         self._prefixes: list[int] = []
         self._sizes: list[int] = []
@@ -117,21 +118,27 @@ class PromptCache:
         self._walk(pieces)
         return self._bill(self._hit(now, self._marked(marks, len(pieces))), self._marked(marks, len(pieces)))
 
-    def send(self, pieces: Sequence[CachePiece], *, now: float, marks: Sequence[int] = ()) -> Usage:
+    def send(
+        self, pieces: Sequence[CachePiece], *, now: float, marks: Sequence[int] = (), lifetime_s: float | None = None
+    ) -> Usage:
         """How the request is billed; afterwards its prefix is in the cache.
 
-        `marks` are the indexes of the pieces after which the prefix may be kept; only the last four count.
+        `marks` are the indexes of the pieces after which the prefix may be kept; only the last four count. What is
+        written is kept for `lifetime_s`, None: as long as the rules say. What is read keeps the life it was written with.
         """
         self._walk(pieces)
         marked = self._marked(marks, len(pieces))
         hit = self._hit(now, marked)
-        until = now + self._rules.lifetime_s
         for prefix in self._prefixes[:hit]:  # using a prefix is using every prefix of it
             if prefix in self._expires:
-                self._expires[prefix] = until
+                self._expires[prefix] = now + self._lives.get(prefix, self._rules.lifetime_s)
+        life = self._rules.lifetime_s if lifetime_s is None else lifetime_s
         for end in range(hit, len(pieces)) if self._rules.kind == "automatic" else marked:
             if self._sizes[end] >= self._rules.minimum:
-                self._expires[self._prefixes[end]] = until
+                prefix = self._prefixes[end]
+                if end >= hit:
+                    self._lives[prefix] = life
+                self._expires[prefix] = now + self._lives.get(prefix, self._rules.lifetime_s)
         return self._bill(hit, marked)
 
     def forget(self, pieces: Sequence[CachePiece], *, beyond: int) -> None:

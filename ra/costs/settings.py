@@ -1,6 +1,6 @@
-"""Settings of prices: `app.prices`, model → dollars per million tokens."""
+"""Settings of prices, `app.prices` (model → dollars per million tokens), and of the provider's cache, `agent.cache`."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -16,3 +16,10 @@ class PriceSettings(Settings, frozen=True, kw_only=True):
     cache_write: Rate | None = None
     tier_above: Annotated[int, Meta(gt=0)] | None = None
     tier_multiplier: Rate = 1.0
+
+
+class CacheSettings(Settings, frozen=True, kw_only=True):
+    """How long a provider shall keep a session's prefix, and whether small calls may keep it over a pause."""
+
+    ttl: Literal["auto", "5m", "1h"] = "auto"
+    keep_warm: Literal["off", "auto"] = "off"

@@ -19,6 +19,9 @@ from ra.core.messages import Message
 from ra.core.model import Reply, Request
 from ra.core.ports import Timeline
 from ra.core.value import JsonObject
+from ra.costs.lifetime import CacheLifetime
+from ra.costs.promptcache import rules_for
+from ra.providers.vendors import BY_NAME
 from ra.session import log
 from ra.session.budget import RUNNING, Budget
 from ra.session.calls import Calls
@@ -76,6 +79,7 @@ class Loop:
             summary_info=services.providers.info(recipe.provider, recipe.compaction.model or recipe.model),
             price=self.pricing,
             economy=_economy(recipe, services),
+            lifetime=_lifetime(recipe, services),
             cache_key=timeline.session,
         )
         repairs = folds.Repairs()
@@ -301,6 +305,15 @@ class Loop:
         if line is not None and not self._preview:
             self._services.log.note(task, line)
 
+    # --- between two prompts ---
+
+    async def keep_warm(self, request: Request) -> None:
+        """A small call that only reads the cached prefix. Its bill is recorded; nothing that it says is."""
+        try:
+            await self._side_calls.ask(None, request, purpose="bridge")
+        finally:
+            self.journal.record(*self._side_calls.take_bills())
+
     # --- the end ---
 
     async def close(self) -> None:
@@ -324,3 +337,14 @@ def _economy(recipe: Recipe, services: Services) -> "SessionEconomy | None":
     from ra.costs.economy import economy_for  # only `auto` needs prices before the first request
 
     return economy_for(services.prices, recipe.provider)
+
+
+def _lifetime(recipe: Recipe, services: Services) -> CacheLifetime:
+    """Who decides how long the provider keeps the prefix."""
+    return CacheLifetime(
+        lambda model: services.prices.row(model, recipe.provider),
+        lambda model: rules_for(model, recipe.provider),
+        settings=recipe.cache,
+        # Gateways and clouds offer the hour for some models only: there it is used where the user asks for it.
+        hour=services.providers.address(recipe.provider) == BY_NAME["anthropic"].home,
+    )

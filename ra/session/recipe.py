@@ -11,9 +11,10 @@ from ra.context.compose.prompt import Environment
 from ra.context.compose.rotation import RotationLimits
 from ra.context.compose.strategy import Strategy
 from ra.context.settings import CompactionSettings
-from ra.core.model import Level, ModelInfo, Section, Usage
+from ra.core.model import Level, ModelInfo, Request, Section, Usage
 from ra.core.ports import Provider
 from ra.costs.prices import Prices
+from ra.costs.settings import CacheSettings
 from ra.middleware.hooks import Hooks
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderName
@@ -46,6 +47,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     thinking_cap: int | None = None
     limits: Limits = Limits()
     compaction: CompactionSettings = CompactionSettings()
+    cache: CacheSettings = CacheSettings()
     must_keep: tuple[str, ...] = ()
     parallel_calls: bool = True
     rotation: RotationLimits = RotationLimits()
@@ -118,10 +120,16 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pricing(msgspec.Struct, frozen=True):
-    """The prices of one provider's models."""
+    """The prices of one provider's models. With `long_lived`, what is written to the cache is kept for an hour."""
 
     prices: Prices
     provider: str
+    long_lived: bool = False
 
     def __call__(self, model: str, usage: Usage) -> Decimal | None:
-        return self.prices.price(model, usage, self.provider)
+        row = self.prices.row(model, self.provider)
+        return None if row is None else row.price(usage, long_lived=self.long_lived)
+
+    def of(self, request: Request) -> "Pricing":
+        """As this request is billed: by its cache marks."""
+        return msgspec.structs.replace(self, long_lived=request.marks.long_lived)

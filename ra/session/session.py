@@ -13,14 +13,25 @@ from ra.context.settings import CompactionName
 from ra.core.asking import Asker
 from ra.core.errors import UsageError
 from ra.core.events import RunEnded, ToolEnded, ToolStarted, Warned
-from ra.core.facts import Checkpointed, Clip, Configured, Entry, Kept, Rewound, Spent, TimelineEvent, Titled
+from ra.core.facts import (
+    CacheDecided,
+    Checkpointed,
+    Clip,
+    Configured,
+    Entry,
+    Kept,
+    Rewound,
+    Spent,
+    TimelineEvent,
+    Titled,
+)
 from ra.core.messages import Message, say
 from ra.core.ports import Timeline
 from ra.resolvers.resolver import AskOutside
 from ra.session.budget import Budget
 from ra.session.loop import Loop
 from ra.session.prepare import Prepared
-from ra.session.recipe import Recipe, Services
+from ra.session.recipe import Pricing, Recipe, Services
 from ra.session.run import Answering, Prompt, Run
 from ra.timeline.in_memory import MemoryTimeline
 from ra.tools.settings import Edits
@@ -104,6 +115,29 @@ class Session:
         from ra.session.snapshot import is_cold
 
         return is_cold(self.events(), self.recipe)
+
+    @property
+    def pricing(self) -> Pricing:
+        """The prices of its provider's models."""
+        return self._loop.pricing
+
+    @property
+    def cache_lifetime_s(self) -> float:
+        """Seconds for which the provider keeps the last request; 0 where it keeps nothing."""
+        lifetime = self._loop.engine.lifetime
+        return lifetime.lifetime_s if lifetime else 0.0
+
+    @property
+    def cache_due_s(self) -> float | None:
+        """Seconds until `settle_cache` has to be called; None when there is nothing to decide, or it is not wanted."""
+        lifetime = self._loop.engine.lifetime
+        return lifetime.due_in_s(self.services.clock()) if lifetime else None
+
+    async def settle_cache(self) -> CacheDecided:
+        """In a pause: keep the provider's cache by a small call, compact, or let it go, whichever is cheapest."""
+        from ra.session.cache_pause import settle  # only where the user allows small paid calls
+
+        return await settle(self._loop)
 
     def events(self) -> Iterable[TimelineEvent]:
         """Everything that has happened, oldest first."""

@@ -12,6 +12,7 @@ from ra.context.settings import (
 from ra.core.errors import ConfigError
 from ra.core.model import Level
 from ra.core.settings import Settings
+from ra.costs.settings import CacheSettings
 from ra.middleware.settings import MiddlewareSettings
 from ra.providers.settings import ProviderName, TransportName
 from ra.tools.settings import McpServerSettings, PermissionSettings, ToolSettings
@@ -34,6 +35,7 @@ class AgentSettings(Settings, frozen=True, kw_only=True):
     tool_timeout: Annotated[float, Meta(gt=0)] = 120
     parallel_tool_calls: bool = True
     compaction: CompactionSettings = CompactionSettings()
+    cache: CacheSettings = CacheSettings()
     context: ContextSettings = ContextSettings()
     middleware: MiddlewareSettings = MiddlewareSettings()
     permissions: PermissionSettings = PermissionSettings()

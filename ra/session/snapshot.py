@@ -133,5 +133,8 @@ def _answers(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
 
 def is_cold(events: Iterable[TimelineEvent], recipe: Recipe) -> bool:
     """Whether the provider's cache of a session has run out."""
-    paid = [event.time for event in events if isinstance(event.fact, Spent)]
-    return not paid or time.time() - paid[-1] > rules_for(recipe.model, recipe.provider).lifetime_s
+    bills = [(event.time, event.fact) for event in events if isinstance(event.fact, Spent)]
+    if not bills:
+        return True
+    paid_at, last = bills[-1]
+    return time.time() - paid_at > rules_for(recipe.model, recipe.provider, long_lived=last.long_lived).lifetime_s

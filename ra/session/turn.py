@@ -86,7 +86,7 @@ class BudgetedCalls:
         provider = provider or self._connection.provider()
         budget = self._progress.budget
         size = self._estimator.request(request) if budget.counts else 0
-        request, reservation = budget.reserve(request, size, self._price)
+        request, reservation = budget.reserve(request, size, self._price.of(request))
         call = _Underway(request, reservation, time.monotonic())
         try:
             # The stream is closed however this ends: a call that is given up is hung up on.
@@ -101,7 +101,7 @@ class BudgetedCalls:
                             self._settle(call, purpose)
                             call.forget()
                         case Retrying():
-                            call.wait(item, budget, self._price)
+                            call.wait(item, budget, self._price.of(request))
                         case _:
                             call.hear(item)
             raise BadStream(f"{provider.name} ended its stream without an answer.")
@@ -120,7 +120,7 @@ class BudgetedCalls:
     def _settle(self, call: "_Underway", purpose: Purpose) -> None:
         request, answered = call.request, call.message is not None
         usage = call.usage if answered else call.used(self._estimator)
-        dollars = self._price(request.model, usage)
+        dollars = self._price.of(request)(request.model, usage)
         self._progress.budget.settle(call.reservation, request.model, usage, dollars, known=answered)
         call.settled = True
         if usage == Usage():
@@ -128,7 +128,15 @@ class BudgetedCalls:
         seconds = round(time.monotonic() - call.began, 3)
         amount = "" if dollars is None else str(dollars)
         estimated = usage.total_input != call.usage.total_input
-        bill = Spent(request.model, usage, amount, purpose=purpose, seconds=seconds, estimated=estimated)
+        bill = Spent(
+            request.model,
+            usage,
+            amount,
+            purpose=purpose,
+            seconds=seconds,
+            estimated=estimated,
+            long_lived=request.marks.long_lived,
+        )
         (self._of_summaries if purpose == "summary" and answered else self._bills).append(bill)
 
 
@@ -292,7 +300,7 @@ class Turn:
             edited = request is not assembly.request
             estimator = self._engine.estimator
             size = estimator.request(request) if edited else self._engine.measure(exact=True) or 0
-        return self._progress.budget.reserve(request, size, self._price)
+        return self._progress.budget.reserve(request, size, self._price.of(request))
 
     def partial(self) -> tuple[Fact, ...]:
         """What the model had said when it was interrupted, and its bill: the next prompt sees it."""
@@ -396,7 +404,7 @@ class Turn:
             usage = self._estimate(answer, request, call.usage)
         else:
             usage = call.usage if answered else call.used(self._engine.estimator, answer)
-        dollars = self._price(request.model, usage)
+        dollars = self._price.of(request)(request.model, usage)
         self._progress.budget.settle(call.reservation, request.model, usage, dollars, known=answered)
         call.settled = True
         spent = Spent(
@@ -406,6 +414,7 @@ class Turn:
             parts=self._sizes.of(request),
             seconds=round(time.monotonic() - call.began, 3),
             estimated=usage.total_input != call.usage.total_input,
+            long_lived=request.marks.long_lived,
         )
         self._progress.count(spent)
         self._progress.emit(TurnEnded(self._progress.iteration, request.model, usage, spent.dollars))

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import assert_never
 
 from ra.core.facts import (
+    CacheDecided,
     Checkpointed,
     Configured,
     Cut,
@@ -86,7 +87,7 @@ def _markdown(fact: Fact) -> str:
             return f"*Interrupted: {reason}*"
         case Configured():
             return f"*Model: {fact.model}*"
-        case Spent():
+        case Spent() | CacheDecided():
             return ""
         case _:
             assert_never(fact)

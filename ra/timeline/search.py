@@ -13,6 +13,7 @@ from contextlib import closing
 from typing import assert_never
 
 from ra.core.facts import (
+    CacheDecided,
     Checkpointed,
     Configured,
     Cut,
@@ -73,7 +74,7 @@ def searchable(fact: Fact) -> str:
             return reason
         case Titled(title):
             return title
-        case Spent() | Configured() | Kept() | Rewound():
+        case Spent() | CacheDecided() | Configured() | Kept() | Rewound():
             return ""
         case _:
             assert_never(fact)

@@ -176,6 +176,8 @@ class Repl:
         # The embedded model has no price, and its cache no clock that anybody pays for.
         status.embedded = recipe.provider == "local"
         status.rules = CacheRules("none") if status.embedded else rules_for(recipe.model, recipe.provider)
+        status.lifetime_s = session.cache_lifetime_s
+        status.price = session.pricing
         status.follow(session.events())
 
     async def switch(self, session: Session) -> None:
@@ -214,7 +216,7 @@ class Repl:
             self._code.set_result(code)
 
     async def _work(self) -> None:
-        while (typed := await self.terminal.read()) is not None:
+        while (typed := await self._read()) is not None:
             self._stopped_at = -TWICE_S
             self._doing = asyncio.create_task(self._safely(self._handle(typed)))
             await asyncio.wait({self._doing})
@@ -224,6 +226,25 @@ class Repl:
             if self._code.done():
                 return
         self.leave(0)
+
+    async def _read(self) -> str | None:
+        """What is typed next; until then the provider's cache is looked after, if the user allows it."""
+        tending = asyncio.create_task(self._tend_cache())
+        try:
+            return await self.terminal.read()
+        finally:
+            tending.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await tending
+
+    async def _tend_cache(self) -> None:
+        while (due_s := self.session.cache_due_s) is not None:
+            await asyncio.sleep(due_s)
+            decision = await self.session.settle_cache()
+            self.status.follow(self.session.events())
+            if decision.action != "bridge":
+                self.say(f"Cache: {decision.action} (${decision.dollars}): {decision.reason}.", "dim")
+            self.terminal.draw()
 
     async def _safely(self, work: Awaitable[None]) -> None:
         """What the user did wrong is told in a line; a bug crashes."""
@@ -315,6 +336,7 @@ class Repl:
                 if isinstance(event, TurnEnded):
                     self.status.pay(event.usage, event.dollars)
                     self.status.window = self.session.window
+                    self.status.lifetime_s = self.session.cache_lifetime_s
                 if isinstance(event, RunEnded) and event.outcome == "failed" and not self.terminal.plain:
                     self._failed = message
                     self.telling.note("Enter tries again", "dim")

@@ -7,6 +7,7 @@ from decimal import Decimal
 from ra.cli.repl.terminal import Fragments
 from ra.cli.table import money
 from ra.core.facts import Checkpointed, Spent, TimelineEvent
+from ra.core.functions import Price, no_price
 from ra.core.model import Usage
 from ra.costs.promptcache import CacheRules
 
@@ -23,6 +24,8 @@ class Status:
         self.edits = ""  # what becomes of changes to files
         self.window: int | None = None
         self.rules = CacheRules("none")
+        self.lifetime_s = 0.0  # for which the provider keeps the last request
+        self.price: Price = no_price
         self._clock = clock
         self._begin()
 
@@ -44,6 +47,8 @@ class Status:
                 # Another model has a cache of its own: for this one nothing was paid yet.
                 at = event.time if event.fact.model == self.model else 0.0
                 self.pay(event.fact.usage, event.fact.dollars, at=at, main=event.fact.purpose == "turn")
+                if event.fact.purpose == "bridge":
+                    self.paid_at = at  # it used the prefix, and so kept it
         self.begin_turn()
 
     def begin_turn(self) -> None:
@@ -63,7 +68,7 @@ class Status:
         """Seconds until the provider forgets this session; 0 when it has."""
         if not self.paid_at or self.rules.kind == "none":
             return 0.0
-        return max(0.0, self.paid_at + self.rules.lifetime_s - self._clock())
+        return max(0.0, self.paid_at + self.lifetime_s - self._clock())
 
     def line(self, width: int) -> Fragments:
         """What fits into the width: the least important parts go first, the order of the others stays."""
@@ -83,14 +88,23 @@ class Status:
         hit = f"{self.usage.cache_read / self.usage.total_input:.0%} hit" if self.usage.total_input else ""
         return [
             (2, _dim(f"{self.model} (tiny, embedded)" if self.embedded else self.model)),
-            (7, _dim(self.strategy)),
+            (8, _dim(self.strategy)),
             (6, self._edits()),
             (0, self._bar()),
             (3, _dim(hit)),
             (5, _dim(turn)),
             (1, _dim(spent)),
             (4, self._temperature()),
+            (7, _dim(self._cold_price())),
         ]
+
+    def _cold_price(self) -> str:
+        """What the next call costs once the provider has forgotten this session; its answer is not in it."""
+        if not self.calls or self.rules.kind == "none":
+            return ""
+        total = self.shortened or self.usage.total_input + self.usage.output
+        price = self.price(self.model, Usage(cache_write=total))
+        return f"{'then' if self.warm_s else 'next call'} {money(price)}" if price else ""
 
     def _edits(self) -> Fragments:
         style = "class:new" if self.edits == "auto" else "class:dim"

@@ -145,7 +145,7 @@ def _mark(request: Request, tools: list[JsonObject], places: dict[blocks.Place, 
             marked += carriers[-1:]
     unique = list({id(block): block for block in marked}.values())
     for block in unique[-MOST_MARKS:]:  # the deepest: each of them covers those that were left out
-        block["cache_control"] = {"type": "ephemeral"}
+        block["cache_control"] = blocks.cache_control(request)
 
 
 def _thoughtless_loop(messages: list[JsonObject]) -> bool:

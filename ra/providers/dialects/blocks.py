@@ -67,6 +67,11 @@ def is_claude(model: str) -> bool:
     return "claude" in model.lower()
 
 
+def cache_control(request: Request) -> JsonObject:
+    """A mark. Without a time it is the provider's five minutes."""
+    return {"type": "ephemeral", "ttl": "1h"} if request.marks.long_lived else {"type": "ephemeral"}
+
+
 def mark_parts(
     request: Request, carriers: dict[Place, list[JsonObject]], kinds: tuple[str, ...], most: int = 4
 ) -> None:
@@ -82,7 +87,7 @@ def mark_parts(
             if texts:
                 marked[id(texts[-1])] = texts[-1]
     for part in list(marked.values())[-most:]:
-        part["cache_control"] = {"type": "ephemeral"}
+        part["cache_control"] = cache_control(request)
 
 
 def replayed(message: Message, request: Request) -> tuple[Block, ...]:

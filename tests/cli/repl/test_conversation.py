@@ -42,13 +42,13 @@ def test_ctrl_d_in_mid_answer_leaves_at_once_and_nothing_typed_after_it_is_sent(
 
 
 def test_the_status_line_tells_model_window_cache_money_and_warmth(start: Start, model: Model) -> None:
-    terminal = start(columns=120)
+    terminal = start(columns=140)
     terminal.enter("hello")
     terminal.wait("warm 4:5")
     line = next(line for line in terminal.text.splitlines() if "warm" in line)
     assert re.fullmatch(
         r"claude-sonnet-5-5 · timeline · edits ask · [█▓░]{10} \d+% of 1M · \d+% hit · "
-        r"\$[\d.]+ turn · \$[\d.]+ all · warm 4:5\d",
+        r"\$[\d.]+ turn · \$[\d.]+ all · warm 4:5\d · then \$[\d.]+",
         line,
     )
 

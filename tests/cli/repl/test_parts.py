@@ -138,14 +138,15 @@ def test_which_keys_answer() -> None:
 def test_the_status_line_leaves_out_what_matters_least() -> None:
     status = Status(clock=lambda: 1000.0)
     status.model, status.strategy, status.window = "claude-x", "timeline", 200_000
-    status.rules = CacheRules("marks", lifetime_s=300)
+    status.rules = CacheRules("marks")
+    status.lifetime_s, status.price = 300.0, lambda model, usage: Decimal(usage.cache_write) / 100_000
     status.pay(Usage(10_000, 2_000, 80_000, 8_000), "0.1234", at=900.0)
 
     def line(width: int) -> str:
         return "".join(text for _, text in status.line(width))
 
-    assert (
-        line(200) == "claude-x · timeline · ████▓░░░░░ 50% of 200k · 82% hit · $0.1234 turn · $0.1234 all · warm 3:20"
+    assert line(200) == (
+        "claude-x · timeline · ████▓░░░░░ 50% of 200k · 82% hit · $0.1234 turn · $0.1234 all · warm 3:20 · then $1.00"
     )
     assert line(70) == "claude-x · ████▓░░░░░ 50% of 200k · 82% hit · $0.1234 all · warm 3:20"
     assert line(40) == "████▓░░░░░ 50% of 200k · $0.1234 all"

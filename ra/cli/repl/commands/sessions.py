@@ -90,7 +90,7 @@ def quotes(repl: Repl) -> list[Quote]:
             listed.append(Quote(info, 0, warm=False, dollars=None))
             continue
         tokens = paid.fact.usage.total_input + paid.fact.usage.output
-        warm = now - paid.time < rules_for(info.model, recipe.provider).lifetime_s
+        warm = now - paid.time < rules_for(info.model, recipe.provider, long_lived=paid.fact.long_lived).lifetime_s
         usage = Usage(cache_read=tokens) if warm else Usage(cache_write=tokens)
         listed.append(Quote(info, tokens, warm=warm, dollars=_price(repl, usage)))
     return listed

@@ -1,0 +1,244 @@
+"""Decides how long a provider shall keep a session's prefix, and what to do about it in a pause.
+
+Some providers (Anthropic) keep a prefix for five minutes, or for an hour at a dearer price of writing. The hour pays when
+pauses of more than five minutes come often enough, and nobody knows how often that will be. So the rule is that of the
+skier who does not know how often he will ski: stay with five minutes until what was lost in such pauses equals what the
+hour would have cost. He never pays more than twice what one who knew would pay, and writing the prefix once.
+
+The same holds for a pause itself: a small call reads the prefix and so keeps it for five minutes more. Bridging goes on
+until the small calls have cost what writing the prefix anew would cost; once three pauses are known, for as many calls as
+would have been best in those.
+"""
+
+from collections.abc import Callable
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal
+
+from ra.core.facts import CacheAction, CacheDecided, Configured, Rotated, Spent, TimelineEvent
+from ra.core.model import Usage
+from ra.costs.promptcache import LONG_LIFETIME_S, CacheRules
+from ra.costs.settings import CacheSettings
+
+if TYPE_CHECKING:
+    from ra.costs.prices import PriceRow
+
+BACK = 2  # the hour is given up when it has cost so many times what it has saved
+KNOWN = 3  # pauses after which a session's own say how long to bridge
+MARGIN_S = 20.0  # before the prefix is gone, a bridging call has to be there
+BRIDGE_OUTPUT = 16  # tokens that a bridging call may be answered with; some providers accept no less
+SUMMARY_OUTPUT = 1_500  # tokens of a summary, about
+
+
+class CacheLifetime:
+    """A fold over the facts of one session; what it decides follows from them, so that a replay decides as the run did.
+
+    `row` names the prices of a model, `rules` how its provider caches by default. `hour`: the endpoint is known to
+    offer the hour, so that it may be chosen by price.
+    """
+
+    def __init__(
+        self,
+        row: "Callable[[str], PriceRow | None]",
+        rules: Callable[[str], CacheRules],
+        *,
+        settings: CacheSettings = CacheSettings(),
+        hour: bool = True,
+    ) -> None:
+        self._row = row
+        self._rules = rules
+        self._settings = settings
+        self._hour = hour
+        self._model = ""
+        self._now = 0.0
+        self._used: float | None = None  # when a request last went out
+        self._answered: float | None = None  # when the last turn did: a pause is between two turns
+        self._total = 0  # tokens of the last turn's request
+        self._long_life = False  # what was written last is kept for an hour
+        self._choice: CacheAction = "short"  # as recorded
+        self._missed = Decimal(0)  # dollars that pauses have cost which an hour would have outlived
+        self._premium = Decimal(0)  # dollars that the hour would have cost
+        self._pauses: list[float] = []  # that were longer than the short life
+        self._bridges = 0  # small calls since the last turn
+        self._settled = False  # what happens to the prefix in this pause is recorded
+
+    def observe(self, event: TimelineEvent) -> None:
+        self._now = event.time
+        match event.fact:
+            case Spent(purpose="turn") as spent:
+                self._bill(event.time - spent.seconds, spent)
+            case Spent(purpose="bridge") as spent if spent.model == self._model:
+                self._used = event.time - spent.seconds
+                self._bridges += 1
+            case CacheDecided(action="short" | "long" as action):
+                self._choice = action
+            case CacheDecided(action="let go" | "cut"):
+                self._settled = True
+            case Configured(model=model) if model != self._model:
+                self._model = model
+                self._used = self._answered = None  # another model has another cache
+            case Rotated():
+                self._total = 0
+            case _:
+                pass
+
+    # --- how long ---
+
+    @property
+    def long_lived(self) -> bool:
+        """Shall what the next request writes be kept for an hour?"""
+        match self._settings.ttl:
+            case "5m":
+                return False
+            case "1h":
+                return self._can_choose(self._rules(self._model))
+            case _:
+                return self._chosen() == "long"
+
+    @property
+    def lifetime_s(self) -> float:
+        """Seconds for which the provider keeps the last request; 0 where it keeps nothing."""
+        rules = self._rules(self._model)
+        return 0.0 if rules.kind == "none" else self._life(rules)
+
+    def decisions(self) -> tuple[CacheDecided, ...]:
+        """What is to be recorded before the next request: that a prefix was let go, and a new choice of its life."""
+        decisions: list[CacheDecided] = []
+        lost = self._lost()
+        if lost and not self._settled:
+            why = f"{_minutes(self._pause)} without a request; the provider kept it for {_minutes(self.lifetime_s)}"
+            decisions.append(CacheDecided("let go", str(lost), "", why))
+        choice = self._chosen() if self._settings.ttl == "auto" else self._choice
+        if choice != self._choice:
+            missed, premium = self._due()
+            if choice == "long":
+                why = "pauses of this session have cost as much as keeping prefixes for an hour would have"
+                decisions.append(CacheDecided("long", str(premium), str(missed), why))
+            else:
+                why = "keeping prefixes for an hour has cost twice what it saved in pauses"
+                decisions.append(CacheDecided("short", str(missed), str(premium), why))
+        return tuple(decisions)
+
+    def _chosen(self) -> CacheAction:
+        if not self._hour or not self._can_choose(self._rules(self._model)):
+            return "short"
+        missed, premium = self._due()
+        if self._choice == "long":
+            return "long" if premium < BACK * missed else "short"
+        return "long" if missed and missed >= premium else "short"
+
+    def _due(self) -> tuple[Decimal, Decimal]:
+        """What five minutes and what an hour have cost more than the other, with the request that is due."""
+        missed, premium = self._missed, self._premium
+        row = self._row(self._model)
+        if row is not None and self._gone_but_for_an_hour(self._pause):
+            missed += _rewriting(row, self._total)
+            if self._choice == "short":  # all of it would be written now, and dearer
+                premium += _hour_more(row, self._total)
+        return missed, premium
+
+    def _can_choose(self, rules: CacheRules) -> bool:
+        row = self._row(self._model) if rules.kind == "marks" else None
+        return row is not None and row.rates.cache_write_1h > row.rates.cache_write
+
+    # --- in a pause ---
+
+    def due_in_s(self, now: float) -> float | None:
+        """Seconds until it has to be decided what becomes of the prefix; None when there is nothing to decide."""
+        rules = self._rules(self._model)
+        priced = self._row(self._model) is not None
+        if self._settings.keep_warm == "off" or self._used is None or self._settled or not priced:
+            return None
+        if rules.kind == "none" or self._total < rules.minimum or now - self._used > self._life(rules):
+            return None
+        return max(0.0, self._used + self._life(rules) - MARGIN_S - now)
+
+    def in_pause(self, *, shortened: int | None = None) -> CacheDecided:
+        """Bridge, cut or let go: the cheapest by the session's own pauses. `shortened` tokens are left by a summary."""
+        row = self._row(self._model)
+        assert row is not None, "nothing is decided without a price"
+        total, rules = self._total, self._rules(self._model)
+        bridge = row.price(Usage(output=BRIDGE_OUTPUT, cache_read=total))
+        again = _rewriting(row, total)
+        most, why = self._most_bridges(bridge, again, self._life(rules) - MARGIN_S)
+        if self._bridges < most:
+            return CacheDecided("bridge", str(bridge), str(again), why)
+        if shortened is not None:
+            cut = row.price(Usage(output=SUMMARY_OUTPUT, cache_read=total)) + _writing(row, shortened)
+            if cut < _writing(row, total):
+                why = "a summary is cheaper while the prefix can still be read, and the next request is small"
+                return CacheDecided("cut", str(cut), str(_writing(row, total)), why)
+        return CacheDecided("let go", str(again), str(bridge), why)
+
+    def _most_bridges(self, bridge: Decimal, again: Decimal, every_s: float) -> tuple[int, str]:
+        """How many small calls a pause may have."""
+        bound = int(again / bridge) if bridge else 0
+        if len(self._pauses) < KNOWN:
+            return bound, f"{bound} small calls cost what writing the prefix anew costs"
+        needed = [int(pause / every_s) for pause in self._pauses]
+
+        def spent(most: int) -> Decimal:
+            return sum((count * bridge if count <= most else most * bridge + again for count in needed), Decimal(0))
+
+        best = min(range(bound + 1), key=lambda most: (spent(most), most))
+        return best, f"up to {best} small calls would have been best in the {len(self._pauses)} pauses of this session"
+
+    # --- the fold ---
+
+    def _bill(self, sent: float, spent: Spent) -> None:
+        row, rules = self._row(spent.model), self._rules(spent.model)
+        self._model = spent.model
+        pause = max(0.0, sent - self._answered) if self._answered is not None else 0.0
+        total = spent.usage.total_input
+        if row is not None and rules.kind == "marks":
+            written = spent.usage.cache_write
+            if self._gone_but_for_an_hour(pause):
+                self._missed += _rewriting(row, self._total)
+                if not spent.long_lived:
+                    written = max(0, min(written, total - self._total))  # with an hour the rest would have been read
+            self._premium += _hour_more(row, written)
+        if pause > rules.lifetime_s:
+            self._pauses.append(pause)
+        self._used = self._answered = sent
+        self._total = total
+        self._long_life = spent.long_lived
+        self._bridges, self._settled = 0, False
+
+    @property
+    def _pause(self) -> float:
+        """Since the last turn, up to what happened last."""
+        return max(0.0, self._now - self._answered) if self._answered is not None else 0.0
+
+    def _lost(self) -> Decimal:
+        """What the next request costs more because the prefix is gone."""
+        rules = self._rules(self._model)
+        if self._used is None or rules.kind == "none" or self._now - self._used <= self._life(rules):
+            return Decimal(0)
+        row = self._row(self._model)
+        return _rewriting(row, self._total) if row is not None and self._total >= rules.minimum else Decimal(0)
+
+    def _gone_but_for_an_hour(self, pause: float) -> bool:
+        rules = self._rules(self._model)
+        return rules.lifetime_s < pause <= LONG_LIFETIME_S and self._total >= rules.minimum
+
+    def _life(self, rules: CacheRules) -> float:
+        return max(LONG_LIFETIME_S, rules.lifetime_s) if self._long_life else rules.lifetime_s
+
+
+def _writing(row: "PriceRow", total: int) -> Decimal:
+    """Dollars of a request that is not in the cache; where no writes are billed, the row has the price of input."""
+    return row.price(Usage(cache_write=total))
+
+
+def _rewriting(row: "PriceRow", total: int) -> Decimal:
+    """Dollars that a request costs more when it is not in the cache."""
+    return _writing(row, total) - row.price(Usage(cache_read=total))
+
+
+def _hour_more(row: "PriceRow", written: int) -> Decimal:
+    """Dollars that writing so much for an hour costs more."""
+    usage = Usage(cache_write=written)
+    return row.price(usage, long_lived=True) - row.price(usage)
+
+
+def _minutes(seconds: float) -> str:
+    return f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
