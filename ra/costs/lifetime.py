@@ -1,18 +1,18 @@
 """Decides how long a provider shall keep a session's prefix, and what to do about it in a pause.
 
-Some providers (Anthropic) keep a prefix for five minutes, or for an hour at a dearer price of writing. The hour pays when
-pauses of more than five minutes come often enough, and nobody knows how often that will be. So the rule is that of the
-skier who does not know how often he will ski: stay with five minutes until what was lost in such pauses equals what the
-hour would have cost. He never pays more than twice what one who knew would pay, and writing the prefix once.
+Some providers (Anthropic) keep a prefix for five minutes, or for an hour at a dearer price of writing. The hour pays
+when pauses of more than five minutes come often enough, and nobody knows how often that will be. So the rule is that of
+the skier who does not know how often he will ski: stay with five minutes until what was lost in such pauses equals what
+the hour would have cost. He never pays more than twice what one who knew would pay, and writing the prefix once.
 
 The same holds for a pause itself: a small call reads the prefix and so keeps it for five minutes more. Bridging goes on
-until the small calls have cost what writing the prefix anew would cost; once three pauses are known, for as many calls as
-would have been best in those.
+until the small calls have cost what writing the prefix anew would cost; once three pauses are known, for as many calls
+as would have been best in those.
 """
 
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ra.core.facts import CacheAction, CacheDecided, Configured, Rotated, Spent, TimelineEvent
 from ra.core.model import Usage
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ra.costs.prices import PriceRow
 
 BACK = 2  # the hour is given up when it has cost so many times what it has saved
+BY_PRICE = CacheSettings()
 KNOWN = 3  # pauses after which a session's own say how long to bridge
 MARGIN_S = 20.0  # before the prefix is gone, a bridging call has to be there
 BRIDGE_OUTPUT = 16  # tokens that a bridging call may be answered with; some providers accept no less
@@ -41,7 +42,7 @@ class CacheLifetime:
         row: "Callable[[str], PriceRow | None]",
         rules: Callable[[str], CacheRules],
         *,
-        settings: CacheSettings = CacheSettings(),
+        settings: CacheSettings = BY_PRICE,
         hour: bool = True,
     ) -> None:
         self._row = row

@@ -124,7 +124,7 @@ class PromptCache:
         """How the request is billed; afterwards its prefix is in the cache.
 
         `marks` are the indexes of the pieces after which the prefix may be kept; only the last four count. What is
-        written is kept for `lifetime_s`, None: as long as the rules say. What is read keeps the life it was written with.
+        written is kept for `lifetime_s`, None: as long as the rules say; what is read, as long as when it was written.
         """
         self._walk(pieces)
         marked = self._marked(marks, len(pieces))

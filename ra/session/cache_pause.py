@@ -1,4 +1,4 @@
-"""Does what was decided about the provider's cache while nobody asks anything: bridge the pause, compact, or let it go."""
+"""Does what was decided about the provider's cache in a pause: bridge it, compact, or let the cache go."""
 
 import msgspec
 

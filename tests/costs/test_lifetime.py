@@ -1,4 +1,4 @@
-"""How long a provider keeps a prefix, and what becomes of it in a pause: decided by price from the session's own pauses."""
+"""How long a provider keeps a prefix, and what becomes of it in a pause, by the session's own pauses."""
 
 from decimal import Decimal
 from typing import Literal
@@ -56,7 +56,7 @@ def test_five_minutes_stay_while_there_are_no_long_pauses() -> None:
 def test_the_hour_is_chosen_when_pauses_have_cost_what_it_would_have() -> None:
     session = Session()
     session.call(0, new=PREFIX)
-    # Written anew, 100 000 tokens cost $0.575 more than read; for an hour they cost $0.375 more, and would once more now.
+    # Written anew, 100 000 tokens cost $0.575 more than read; for an hour $0.375 more, and once more now.
     assert [session.call(pause) for pause in (20, 1200, 20, 1200)] == [False, False, True, True]
     let_go, chosen = session.decisions
     assert (let_go.action, Decimal(let_go.dollars)) == ("let go", Decimal("0.580750"))
