@@ -125,17 +125,10 @@ class BudgetedCalls:
         call.settled = True
         if usage == Usage():
             return
-        seconds = round(time.monotonic() - call.began, 3)
-        amount = "" if dollars is None else str(dollars)
-        estimated = usage.total_input != call.usage.total_input
+        amount, seconds = "" if dollars is None else str(dollars), round(time.monotonic() - call.began, 3)
+        estimated, hour = usage.total_input != call.usage.total_input, request.marks.long_lived
         bill = Spent(
-            request.model,
-            usage,
-            amount,
-            purpose=purpose,
-            seconds=seconds,
-            estimated=estimated,
-            long_lived=request.marks.long_lived,
+            request.model, usage, amount, purpose=purpose, seconds=seconds, estimated=estimated, long_lived=hour
         )
         (self._of_summaries if purpose == "summary" and answered else self._bills).append(bill)
 
@@ -368,7 +361,7 @@ class Turn:
                             call.forget()
                         case Retrying():
                             await self._relay(item)
-                            call.wait(item, self._progress.budget, self._price)
+                            call.wait(item, self._progress.budget, self._price.of(request))
                         case _:
                             call.hear(item)
                             if not isinstance(item, Usage):
