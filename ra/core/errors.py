@@ -9,6 +9,7 @@ RaError
 ├── Unfit                    the answer does not have the form that was asked for   exit 5
 ├── SessionInUse             another process writes this session                    exit 75
 ├── StoreError               the timeline's file cannot be used                     exit 1
+│   └── StoreAway            its database cannot be reached now, and may come back
 ├── HookFailed               a hook raised or timed out                             exit 1
 └── ProviderError            the model could not be called                          exit 1
     ├── Overflowed           the request is larger than the model's window
@@ -59,6 +60,10 @@ class SessionInUse(RaError):
 
 
 class StoreError(RaError):
+    pass
+
+
+class StoreAway(StoreError):
     pass
 
 

@@ -45,7 +45,11 @@ class Timeline(Protocol):
         ...
 
     def append(self, *facts: Fact) -> Sequence[TimelineEvent]:
-        """Record facts, durably, in order. Raises StoreError."""
+        """Record facts, durably, in order. While a database is away they wait for `flush`. Raises StoreError."""
+        ...
+
+    def flush(self) -> None:
+        """Make everything that was recorded durable. Raises StoreAway while the database is away, StoreError."""
         ...
 
     def events(self, since: int = 0) -> Iterable[TimelineEvent]:

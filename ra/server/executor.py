@@ -5,7 +5,8 @@ from typing import Protocol
 
 import msgspec
 
-from ra.core.errors import RaError, SessionInUse
+from ra.core.errors import RaError, SessionInUse, StoreAway
+from ra.core.events import Warned
 from ra.core.model import TokenCounts
 from ra.server import responses
 from ra.server.agents import Agents
@@ -34,7 +35,7 @@ class Executor:
         self.log = log
         self._agents = agents
         self.metrics = Metrics()
-        self.chats = Chats(agents, presence)
+        self.chats = Chats(agents, presence, log)
 
     def warm_up(self) -> None:
         try:
@@ -43,11 +44,14 @@ class Executor:
             self.log.say("warm-up", str(error), level="warning")
 
     async def answer(self, job: Job, journal: RunJournal) -> TaskAnswer | None:
-        """None when somebody else has begun the task. Raises SessionInUse while another process writes the session."""
+        """None when somebody else has begun the task.
+
+        Raises SessionInUse while another process writes the session, StoreAway while the database is away.
+        """
         task = job.task
         try:
             live = await self.chats.enter(task)
-        except SessionInUse:
+        except (SessionInUse, StoreAway):  # they pass: the task is still to be done
             raise
         except RaError as error:
             self.tell(task, f"task {task.name} cannot run: {error}", level="error")
@@ -62,6 +66,8 @@ class Executor:
             run = job.follow(live.session.prompt(message_of(task), task=origin_of(task)))
             async for event in run:
                 job.tell(event)
+                if isinstance(event, Warned):
+                    self.tell(task, f"task {task.name}: {event.text}", level="warning")
             assert run.ended is not None, "a run ends with RunEnded"
             configured = live.session.configured
             strategy = configured.strategy if configured else task.strategy or ""

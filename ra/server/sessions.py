@@ -8,10 +8,11 @@ from typing import Protocol
 from ra.app import App
 from ra.context.compose.strategy import TaskOrigin as Origin
 from ra.context.compose.strategy import task as origin
-from ra.core.errors import SessionInUse
+from ra.core.errors import RaError, SessionInUse
 from ra.core.facts import Interrupted, Said
 from ra.core.messages import Message, Text
 from ra.server.agents import Agents
+from ra.server.log import Log
 from ra.server.task import Task
 from ra.session.session import Session
 from ra.timeline import folds
@@ -55,6 +56,7 @@ class Chats:
         self,
         agents: Agents,
         presence: Neighbours,
+        log: Log,
         *,
         idle_s: float = IDLE_S,
         most: int = MAX_OPEN,
@@ -62,6 +64,7 @@ class Chats:
     ) -> None:
         self._agents = agents
         self._presence = presence
+        self._log = log
         self._idle_s = idle_s
         self._most = most
         self._clock = clock
@@ -113,9 +116,15 @@ class Chats:
 
     def _let_go(self, chat: Chat) -> None:
         """Close a session in the background; who enters its chat meanwhile waits, since its lock is still held."""
-        closing = asyncio.create_task(self._open.pop(chat).close())
+        closing = asyncio.create_task(self._close(self._open.pop(chat)))
         self._closing[chat] = closing
         closing.add_done_callback(lambda _: self._closing.pop(chat))
+
+    async def _close(self, live: OpenSession) -> None:
+        try:
+            await live.close()
+        except RaError as error:
+            self._log.say("lost", str(error), level="error")
 
     def record_unanswered(self, task: Task) -> None:
         """Keep a message that was taken and never begun; the next turn of its chat sees it. Raises RaError."""

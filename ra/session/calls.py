@@ -47,6 +47,7 @@ class Calls:
 
     async def run(self, calls: Sequence[ToolCall], toolbox: Toolbox, recipe: Recipe, ask: Asker | None) -> None:
         """Neighbours that only read run at once, others one after the other. Raises Stopped, HookFailed."""
+        await self._journal.durable()
         self._check_repeats([call for call in calls if not toolbox.polls(call)])
         for batch in _batches(calls, toolbox, parallel=recipe.parallel_calls):
             tasks = [asyncio.create_task(self._run(call, toolbox, recipe, ask)) for call in batch]

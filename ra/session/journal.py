@@ -1,10 +1,11 @@
 """Records facts, on disk first and then in every fold, and reports the progress of a run."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from typing import Protocol
 
-from ra.core.errors import StoreError
+from ra.core.errors import StoreAway, StoreError
 from ra.core.events import Event, Warned
 from ra.core.facts import Fact, Spent, TimelineEvent
 from ra.core.functions import Emit
@@ -12,6 +13,8 @@ from ra.core.ports import Timeline
 from ra.session.budget import Budget, Limits, Tally
 from ra.session.recipe import Notices
 from ra.timeline.in_memory import MemoryTimeline
+
+AWAY_S = (0.1, 0.5, 1.0)  # between two tries to reach a database that is away; the last one again and again
 
 
 class Progress:
@@ -84,6 +87,26 @@ class Journal:
         for event in events:
             self._apply(event)
         return events
+
+    async def durable(self) -> None:
+        """Returns once everything that was recorded is stored. Nothing may leave for a model or a tool before that.
+
+        A database that is away is waited for: as long as it takes, unless the run has a limit or is interrupted.
+        """
+        attempt = 0
+        while True:
+            try:
+                self.timeline.flush()
+            except StoreAway as error:
+                if not attempt:
+                    self._progress.warn(f"{error} The run goes on when the database is back.")
+            except StoreError as error:
+                self._tear_off(error)
+                return
+            else:
+                return
+            await asyncio.sleep(AWAY_S[min(attempt, len(AWAY_S) - 1)])
+            attempt += 1
 
     def keep(self, texts: Iterable[str]) -> None:
         """Store what was cut, so that its references can be recalled."""

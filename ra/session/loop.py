@@ -147,7 +147,8 @@ class Loop:
                 progress.warn(warning)
         if recipe.tier_two is not None:
             self._note(prompt.task, log.tier_two_hit(prompt.task.place, self.segment.last, recipe.tier_two))
-        if self.journal.torn_off and outcome == "answered":
+        saved = await self._saved(outcome)
+        if not saved and outcome == "answered":
             error = "The answer is complete, but the session could not be saved."
         progress.emit(
             RunEnded(
@@ -164,6 +165,16 @@ class Loop:
             )
         )
         progress.end()
+
+    async def _saved(self, outcome: Outcome) -> bool:
+        """Whether the run is stored. Its end waits for a database that is away; who interrupted it need not wait."""
+        left_s = 0.0 if outcome == "interrupted" else self.progress.budget.seconds_left
+        try:
+            async with asyncio.timeout(left_s):
+                await self.journal.durable()
+        except (TimeoutError, asyncio.CancelledError):
+            return False
+        return not self.journal.torn_off
 
     def _budget(self, prompt: Prompt) -> Budget:
         spending = None if self._preview else self._services.spending

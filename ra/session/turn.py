@@ -340,6 +340,7 @@ class Turn:
 
     async def _send(self, assembly: Assembly, *, record: bool) -> Reply:
         """`record`: the assembly's facts are recorded once the request was taken."""
+        await self._journal.durable()
         request, reservation = await self.outgoing(assembly)
         breathed = time.monotonic()
         call = self._underway = _Underway(request, reservation, breathed)

@@ -38,6 +38,9 @@ class MemoryTimeline:
         self._events += new_events
         return new_events
 
+    def flush(self) -> None:
+        """Nothing waits."""
+
     def events(self, since: int = 0) -> list[TimelineEvent]:
         if not self._events or since < self._events[0].at:
             return list(self._events)

@@ -1,20 +1,25 @@
-"""The store in a PostgreSQL database that many processes and machines share, and the timeline of a session in it."""
+"""The store in a PostgreSQL database that many processes and machines share."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ra.core.errors import SessionInUse, StoreError, UsageError, UserError
-from ra.core.facts import Fact, TimelineEvent
+from ra.core.errors import SessionInUse, UserError
+from ra.core.facts import TimelineEvent
 from ra.core.ports import Hit
-from ra.core.text import reference
 from ra.timeline import store
 from ra.timeline.postgres_database import PATIENCE_S, Connection, PostgresDatabase, lock_key
-from ra.timeline.postgres_search import find, vector
-from ra.timeline.search import searchable
-from ra.timeline.store import Endpoint, Learned, SessionInfo, SessionRow, encoded, event_of, tag
-
-_PAGE = 2000
+from ra.timeline.postgres_search import find
+from ra.timeline.postgres_timeline import (
+    ADD_EVENTS,
+    PAGE,
+    PostgresTimeline,
+    add_session,
+    event_columns,
+    in_use,
+    keep,
+)
+from ra.timeline.store import Endpoint, Learned, SessionInfo, SessionRow, event_of
 
 _LAST_AT = "coalesce((SELECT e.at FROM ra_events e WHERE e.session = s.key ORDER BY e.at DESC LIMIT 1), 0)"
 _LAST_TIME = "coalesce((SELECT e.time FROM ra_events e WHERE e.session = s.key ORDER BY e.at DESC LIMIT 1), 0)"
@@ -50,15 +55,15 @@ class PostgresStore:
     def close(self) -> None:
         self._database.close()
 
-    def create(self, project: str, *, agent: str = "", channel: str = "", chat_id: str = "") -> "PostgresTimeline":
+    def create(self, project: str, *, agent: str = "", channel: str = "", chat_id: str = "") -> PostgresTimeline:
         row = store.new_row(project, self._clock(), agent=agent, channel=channel, chat_id=chat_id)
         return self._timeline(None, row, write=True)
 
-    def open(self, session: str, *, write: bool) -> "PostgresTimeline":
+    def open(self, session: str, *, write: bool) -> PostgresTimeline:
         key, row = self._find(session)
         return self._timeline(key, row, write=write)
 
-    def open_chat(self, project: str, agent: str, channel: str, chat_id: str) -> "PostgresTimeline":
+    def open_chat(self, project: str, agent: str, channel: str, chat_id: str) -> PostgresTimeline:
         session = self.find(agent, channel, chat_id)
         if session is None:
             chat = {"agent": agent, "channel": channel, "chat_id": chat_id}
@@ -69,7 +74,7 @@ class PostgresStore:
                 match = connection.execute(_CHAT.encode(), chat).fetchone()
                 if match is None:
                     row = store.new_row(project, self._clock(), **chat)
-                    _add_session(connection, row)
+                    add_session(connection, row)
                     session = row.id
                 else:
                     session = str(match[0])
@@ -97,7 +102,7 @@ class PostgresStore:
         source, row = self._find(session)
         with self._database.writing() as connection:
             fork = store.fork_row(row, at, _last_at(connection, source), self._clock())
-            values = {"source": source, "target": _add_session(connection, fork), "upto": fork.forked_at}
+            values = {"source": source, "target": add_session(connection, fork), "upto": fork.forked_at}
             connection.execute(
                 "INSERT INTO ra_events SELECT %(target)s, at, time, kind, fact, words FROM ra_events "
                 "WHERE session = %(source)s AND at <= %(upto)s",
@@ -120,11 +125,11 @@ class PostgresStore:
         with self._database.writing() as connection:
             if connection.execute("SELECT 1 FROM ra_sessions WHERE id = %s", (row.id,)).fetchone():
                 raise UserError(f"There is a session {row.id} in {self.place} already.")
-            key = _add_session(connection, row)
-            for start in range(0, len(events), _PAGE):
-                connection.execute(_ADD_EVENTS.encode(), _columns(key, events[start : start + _PAGE]))
+            key = add_session(connection, row)
+            for start in range(0, len(events), PAGE):
+                connection.execute(ADD_EVENTS.encode(), event_columns(key, events[start : start + PAGE]))
             for text in texts:
-                _keep(connection, key, text)
+                keep(connection, key, text)
         return row.id
 
     def delete(self, session: str) -> None:
@@ -199,7 +204,7 @@ class PostgresStore:
             {"provider": endpoint.provider, "base_url": endpoint.base_url, "model": endpoint.model, **values},
         )
 
-    def _timeline(self, key: int | None, row: SessionRow, *, write: bool) -> "PostgresTimeline":
+    def _timeline(self, key: int | None, row: SessionRow, *, write: bool) -> PostgresTimeline:
         if write:
             self._take(row.id)
         return PostgresTimeline(
@@ -208,7 +213,7 @@ class PostgresStore:
 
     def _take(self, session: str) -> None:
         if session in self._writers or not self._database.lock(session):
-            raise _in_use(session)
+            raise in_use(session)
         self._writers.add(session)
 
     def _select(self, query: str, **values: object) -> list[Any]:
@@ -261,171 +266,7 @@ class PostgresStore:
         return True
 
 
-class PostgresTimeline:
-    """A session in the database, made by the methods of `PostgresStore`; with a set of writers it may be written."""
-
-    durable = True
-
-    def __init__(
-        self,
-        database: PostgresDatabase,
-        row: SessionRow,
-        *,
-        key: int | None,
-        writers: set[str] | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self.session = row.id
-        self._database = database
-        self._row = row
-        self._key = key  # None until something is recorded
-        self._writers = writers
-        self._clock = clock
-        self._generation = database.generation
-        self._last: int | None = 0 if key is None else None  # position of the last event, asked for once
-
-    def append(self, *facts: Fact) -> Sequence[TimelineEvent]:
-        if not facts:
-            return []
-        self._need_the_lock()
-        now = self._clock()
-        after = self._position()
-        events = [TimelineEvent(at, now, fact) for at, fact in enumerate(facts, after + 1)]
-        try:
-            self._write(events)
-        except StoreError as error:
-            if self._database.generation == self._generation and not self._database.lost:
-                raise self._nothing_stored(error) from error
-            # The connection broke: it may have happened before the commit or after it.
-            self._take_again()
-            position = self._position()
-            if position == after:
-                self._write(events)
-            elif position != after + len(facts):
-                raise StoreError(f"Session {self.session} was written by another process meanwhile.") from error
-        self._last = after + len(facts)
-        return events
-
-    def _write(self, events: Sequence[TimelineEvent]) -> None:
-        if self._key is not None:
-            self._database.execute(_ADD_EVENTS, _columns(self._key, events))
-            return
-        with self._database.writing() as connection:
-            key = _add_session(connection, self._row)
-            connection.execute(_ADD_EVENTS.encode(), _columns(key, events))
-        self._key = key
-
-    def _position(self) -> int:
-        if self._last is None:
-            query = f"SELECT {_LAST_AT}, s.key FROM ra_sessions s WHERE id = %(id)s"
-            rows = self._database.rows(query, {"id": self.session})
-            self._last = rows[0][0] if rows else 0
-            self._key = rows[0][1] if rows else None
-        return self._last or 0
-
-    def _need_the_lock(self) -> None:
-        """Raises UsageError; SessionInUse when the lock went with a connection and another process has it now."""
-        if self._writers is None:
-            raise UsageError(f"Session {self.session} was opened for reading, or is closed.")
-        if self._generation != self._database.generation:
-            self._take_again()
-
-    def _take_again(self) -> None:
-        """The lock went with its connection. Raises StoreError; SessionInUse when another process has it now."""
-        try:
-            locked = self._database.lock(self.session)
-        except StoreError as error:
-            raise self._nothing_stored(error) from error
-        if not locked:
-            raise _in_use(self.session)
-        self._generation, self._last = self._database.generation, None
-
-    def _nothing_stored(self, error: StoreError) -> StoreError:
-        return StoreError(f"{error} Nothing of this session was stored.") if self._key is None else error
-
-    def events(self, since: int = 0) -> Iterator[TimelineEvent]:
-        """Read in pieces: what is appended meanwhile is seen too, and nobody is held up by a slow reader."""
-        query = (
-            "SELECT at, time, fact FROM ra_events WHERE session = %(key)s AND at > %(since)s ORDER BY at LIMIT %(most)s"
-        )
-        while self._key is not None:
-            page = self._database.rows(query, {"key": self._key, "since": max(since, 0), "most": _PAGE})
-            if not page:
-                return
-            for at, when, fact in page:
-                yield event_of(at, when, bytes(fact))
-            since = page[-1][0]
-
-    def search(self, query: str, limit: int = 20) -> list[Hit]:
-        return [] if self._key is None else find(self._database, query, limit, session=self._key)
-
-    def keep(self, text: str) -> str:
-        self._need_the_lock()
-        with self._database.writing() as connection:
-            key = _add_session(connection, self._row) if self._key is None else self._key
-            ref = _keep(connection, key, text)
-        self._key = key
-        return ref
-
-    def kept(self, ref: str) -> str | None:
-        rows = self._database.rows("SELECT body FROM ra_texts WHERE ref = %(ref)s", {"ref": ref})
-        return bytes(rows[0][0]).decode() if rows else None
-
-    def texts(self) -> list[str]:
-        query = "SELECT body FROM ra_texts JOIN ra_keepers USING (ref) WHERE session = %(key)s ORDER BY ref"
-        return [bytes(body).decode() for (body,) in self._database.rows(query, {"key": self._key})]
-
-    def close(self) -> None:
-        if self._writers is not None:
-            if self._generation == self._database.generation:
-                self._database.unlock(self.session)
-            self._writers.discard(self.session)
-            self._writers = None
-
-
-_ADD_EVENTS = (
-    "INSERT INTO ra_events SELECT %(session)s, at, time, kind, fact, words::tsvector FROM unnest(%(ats)s::integer[], "
-    "%(times)s::double precision[], %(kinds)s::text[], %(facts)s::bytea[], %(words)s::text[]) "
-    "AS new (at, time, kind, fact, words)"
-)
-
-
-def _columns(session: int, events: Sequence[TimelineEvent]) -> dict[str, object]:
-    return {
-        "session": session,
-        "ats": [event.at for event in events],
-        "times": [event.time for event in events],
-        "kinds": [tag(event.fact) for event in events],
-        "facts": [encoded(event.fact) for event in events],
-        "words": [vector(searchable(event.fact)) for event in events],
-    }
-
-
-def _add_session(connection: Connection, row: SessionRow) -> int:
-    added = connection.execute(
-        "INSERT INTO ra_sessions (id, project, agent, channel, chat_id, parent, forked_at, created) "
-        "VALUES (%s, %s, %s, %s, %s, %s, %s, %s) RETURNING key",
-        (row.id, row.project, row.agent, row.channel, row.chat_id, row.parent, row.forked_at, row.created),
-    ).fetchone()
-    assert added is not None
-    return int(added[0])
-
-
 def _last_at(connection: Connection, session: int) -> int:
     row = connection.execute("SELECT coalesce(max(at), 0) FROM ra_events WHERE session = %s", (session,)).fetchone()
     assert row is not None
     return int(row[0])
-
-
-def _keep(connection: Connection, session: int, text: str) -> str:
-    ref = reference(text)
-    connection.execute("INSERT INTO ra_texts VALUES (%s, %s) ON CONFLICT DO NOTHING", (ref, text.encode()))
-    connection.execute("INSERT INTO ra_keepers VALUES (%s, %s) ON CONFLICT DO NOTHING", (session, ref))
-    return ref
-
-
-def _in_use(session: str) -> SessionInUse:
-    return SessionInUse(
-        f"Session {session} is in use by another process. "
-        f"Wait until it is done, or go on in a copy: --resume {session} --fork."
-    )

@@ -4,13 +4,13 @@ import hashlib
 import threading
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TypeAlias
 
 import psycopg
 from psycopg import conninfo, errors
 
-from ra.core.errors import StoreError
+from ra.core.errors import StoreAway, StoreError
 
 SCHEMA = """
 CREATE TABLE ra_sessions (
@@ -80,7 +80,8 @@ _SETTINGS = (
     "SET idle_in_transaction_session_timeout = '60s'; SET client_encoding = 'UTF8'"
 )
 CONNECT_S = 10
-PATIENCE_S = 5.0  # a database that restarts is back within this; it is waited for once per outage
+AGAIN_CONNECT_S = 2  # to connect once more: other tasks of the process stand still meanwhile
+PATIENCE_S = 5.0  # a database that restarts is back within this; a read waits so long, once per outage
 AGAIN_S = 0.1
 
 Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
@@ -118,7 +119,7 @@ class PostgresDatabase:
 
     def _rows(self, query: str, values: Mapping[str, object]) -> list[Any]:
         with self._translated():
-            connection = self.connected()
+            connection = self.connected(patience_s=self._patience_s)
             if not self._migrated and not self._has_tables(connection):
                 return []
             return list(connection.execute(query.encode(), values, binary=True).fetchall())
@@ -126,20 +127,22 @@ class PostgresDatabase:
     @contextmanager
     def writing(self) -> Iterator[Connection]:
         """A transaction: durable when it ends, or not there at all. Raises StoreError."""
-        with self._guard, self._translated():
-            connection = self.connected()
-            if not self._migrated:
-                self._migrate(connection)
-            with connection.transaction():
-                yield connection
+        with self._guard, self._translated(), ExitStack() as stack:
+            connection = self._ready()
+            try:
+                stack.enter_context(connection.transaction())
+            except psycopg.OperationalError:
+                if not connection.closed:
+                    raise
+                self.close()  # it broke while nobody used it, and nothing was sent yet
+                connection = self._ready()
+                stack.enter_context(connection.transaction())
+            yield connection
 
     def execute(self, statement: str, values: Mapping[str, object]) -> None:
         """One statement that is a transaction of its own: one way to the server and back. Raises StoreError."""
         with self._guard, self._translated():
-            connection = self.connected()
-            if not self._migrated:
-                self._migrate(connection)
-            connection.execute(statement.encode(), values)
+            self._ready().execute(statement.encode(), values)
 
     def lock(self, name: str) -> bool:
         """Take an advisory lock of this connection; False when another connection has it. Raises StoreError."""
@@ -153,24 +156,31 @@ class PostgresDatabase:
             if self._connection is not None:
                 self._connection.execute("SELECT pg_advisory_unlock(%s)", (lock_key(name),))
 
-    def connected(self) -> Connection:
+    def _ready(self) -> Connection:
+        """The connection, with the tables as this version has them."""
+        connection = self.connected()
+        if not self._migrated:
+            self._migrate(connection)
+        return connection
+
+    def connected(self, *, patience_s: float = 0) -> Connection:
         if self._connection is None:
-            self._connection = self._connect()
+            self._connection = self._connect(patience_s)
             self._lost_at = None
             self.generation += 1
             self._connection.execute(_SETTINGS)
         return self._connection
 
-    def _connect(self) -> Connection:
+    def _connect(self, patience_s: float) -> Connection:
         parts = conninfo.conninfo_to_dict(self._url)
-        timeout_s = int(parts.get("connect_timeout") or CONNECT_S)
+        timeout_s = AGAIN_CONNECT_S if self.generation else int(parts.get("connect_timeout") or CONNECT_S)
         if self.generation and self._lost_at is None:
             self._lost_at = time.monotonic()
         while True:
             try:
                 return psycopg.connect(self._url, autocommit=True, connect_timeout=timeout_s, **_KEEPALIVE)
             except psycopg.OperationalError:
-                if self._lost_at is None or time.monotonic() > self._lost_at + self._patience_s:
+                if self._lost_at is None or time.monotonic() > self._lost_at + patience_s:
                     raise
             time.sleep(AGAIN_S)
 
@@ -216,6 +226,8 @@ class PostgresDatabase:
         except psycopg.Error as error:
             if self._connection is None or self._connection.broken or self._connection.closed:
                 self.close()
+                if isinstance(error, psycopg.OperationalError):
+                    raise StoreAway(self._sentence(error)) from error
             raise StoreError(self._sentence(error)) from error
 
     def _sentence(self, error: psycopg.Error) -> str:

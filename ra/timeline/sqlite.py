@@ -303,6 +303,9 @@ class SqliteTimeline:
                 return []
             return rows.find(connection, query, limit, session=self._key)
 
+    def flush(self) -> None:
+        """Nothing waits: a file is there, or `append` says why not."""
+
     def keep(self, text: str) -> str:
         with self._writing() as (connection, key):
             return rows.keep(connection, key, text)

@@ -55,6 +55,7 @@ class Outcome(msgspec.Struct):
     ledger: Decimal = Decimal(0)
     states: Counter[str] = Counter()
     kills: int = 0
+    bugs: list[str] = []
     seconds: float = 0
 
     def faults(self, plan: Plan) -> list[str]:
@@ -66,6 +67,7 @@ class Outcome(msgspec.Struct):
         faults += [
             f"chat {chat} is out of order: {said}" for chat, said in self.said.items() if said != sorted(set(said))
         ]
+        faults += self.bugs
         if self.ledger > Decimal(str(plan.budget)) or self.billed > self.ledger:
             faults.append(f"{self.billed} dollars were billed, {self.ledger} are in the ledger, {plan.budget} allowed")
         return faults
@@ -155,6 +157,10 @@ class Storm:
         return 0, "no answer"
 
     def _look(self) -> None:
+        log = (self._shell.home / "serve.log").read_text()
+        self.outcome.bugs = re.findall(
+            r"^.*A bug in[^\n]*(?:\n(?:Traceback|  ).*)*(?:\n\S*(?:Error|Exception).*)?", log, re.MULTILINE
+        )
         store = PostgresStore(self._url)
         for info in store.sessions():
             texts = [

@@ -173,24 +173,33 @@ def test_a_worker_that_stops_leaves_what_waits_to_the_others(
 def test_a_database_that_goes_away_is_told_and_the_worker_comes_back_with_it(
     workers: Callable[[int], list[Daemon]], model: Model, postgres: PostgresServer
 ) -> None:
-    model(lambda body: Step(text="Done.", delay_s=2.5 if words(body) == "long" else 0))
+    release = threading.Event()
+
+    def script(body: dict[str, Any]) -> Step:
+        if words(body) == "long":
+            release.wait(30)
+        return Step(text="Done.")
+
+    server = model(script)
     (daemon,) = workers(1)
     daemon.send_and_go("long", "l", key="long")
-    until(lambda: daemon.get("/runs?state=running")["runs"])
+    until(lambda: daemon.get("/runs?state=running")["runs"] and server.bodies)
     postgres.stop()
     try:
         until(lambda: daemon.ask("GET", "/healthz")[0] == 503)
         status, told, headers = daemon.ask("POST", "/task", {"message": "hi"})
         assert (status, "cannot be used" in told["error"], headers["retry-after"]) == (503, True, "2")
         assert daemon.ask("GET", "/livez")[0] == 200
+        release.set()  # the model answers while the database is away: its answer is paid, and must not be lost
+        until(lambda: "The run goes on when the database is back." in daemon.log)
     finally:
         postgres.start()
     until(lambda: daemon.ask("GET", "/healthz")[0] == 200)
     assert daemon.task("hi", "h")[1]["content"] == "Done."
-    status, told = daemon.task(
-        "long", "l", key="long"
-    )  # back within the patience of the store, or told that it was not
-    assert told["content"] == "Done." or (status, "cannot be reached" in told["error"]) == (500, True)
+    status, answer = daemon.task("long", "l", key="long")
+    assert (status, answer["content"], "error" in answer) == (200, "Done.", False)
+    assert daemon.messages("l") == [("user", "long"), ("assistant", "Done.")]
+    assert len(server.bodies) == 2
 
 
 def test_a_full_queue_refuses_with_429(workers: Callable[[int], list[Daemon]], shell: Shell) -> None:

@@ -14,7 +14,7 @@ pytest.importorskip("psycopg", reason="psycopg is not installed")
 import psycopg
 
 from ra.config.show import redacted
-from ra.core.errors import SessionInUse, StoreError, UserError
+from ra.core.errors import SessionInUse, StoreAway, StoreError, UserError
 from ra.core.facts import Said
 from ra.core.messages import say
 from ra.providers.script import Step
@@ -106,20 +106,63 @@ def test_a_dead_process_leaves_no_lock(store: PostgresStore, url: str) -> None:
     pytest.fail("the lock of a dead process stayed")
 
 
-def test_a_server_that_is_away_is_told_and_used_again_when_it_is_back(postgres: PostgresServer, url: str) -> None:
+def test_what_is_recorded_while_a_server_is_away_is_stored_once_when_it_is_back(
+    postgres: PostgresServer, url: str
+) -> None:
     store = PostgresStore(url, patience_s=0.2)
     timeline = store.create("/p")
     timeline.append(prompt("before"))
     postgres.stop()
     try:
-        with pytest.raises(StoreError, match="cannot be reached"):
-            timeline.append(prompt("lost"))
-        with pytest.raises(StoreError, match="cannot be reached"):
+        timeline.append(prompt("during"))
+        ref = timeline.keep("long text")
+        assert timeline.kept(ref) == "long text"
+        with pytest.raises(StoreAway, match="cannot be reached"):
+            timeline.flush()
+        with pytest.raises(StoreAway, match="cannot be reached"):
             store.sessions()
     finally:
         postgres.start()
+    timeline.flush()
     timeline.append(prompt("after"))
-    assert [(event.at, event.fact) for event in timeline.events()] == [(1, prompt("before")), (2, prompt("after"))]
+    facts = [(1, prompt("before")), (2, prompt("during")), (3, prompt("after"))]
+    assert [(event.at, event.fact) for event in timeline.events()] == facts
+    timeline.close()
+    other = PostgresStore(url)
+    stored = other.open(timeline.session, write=False)
+    assert [(event.at, event.fact) for event in stored.events()] == facts
+    assert (stored.kept(ref), stored.texts()) == ("long text", ["long text"])
+    other.close()
+    store.close()
+
+
+def test_a_session_that_is_closed_while_the_server_is_away_says_what_is_lost(
+    postgres: PostgresServer, url: str
+) -> None:
+    store = PostgresStore(url, patience_s=0.2)
+    timeline = store.create("/p")
+    timeline.append(prompt("before"))
+    postgres.stop()
+    try:
+        timeline.append(prompt("one"), prompt("two"))
+        with pytest.raises(StoreError, match="The last 2 events of"):
+            timeline.close()
+    finally:
+        postgres.start()
+        store.close()
+
+
+def test_a_new_session_waits_for_a_server_too(postgres: PostgresServer, url: str) -> None:
+    store = PostgresStore(url, patience_s=0.2)
+    store.create("/p").append(prompt("the connection is made"))
+    timeline = store.create("/p")
+    postgres.stop()
+    try:
+        timeline.append(prompt("first"))
+    finally:
+        postgres.start()
+    timeline.append(prompt("second"))
+    assert [(event.at, event.fact) for event in timeline.events()] == [(1, prompt("first")), (2, prompt("second"))]
     timeline.close()
     store.close()
 
