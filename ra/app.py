@@ -12,7 +12,6 @@ import msgspec
 from ra.config.discovered import DiscoveredFiles
 from ra.config.load import Resolved
 from ra.config.options import Options
-from ra.config.resolvers import ConfiguredResolvers
 from ra.config.toolboxes import Toolboxes
 from ra.context.compose import prompt, rotation
 from ra.context.compose.strategy import StoredStrategy, Strategy, TaskOrigin, TimelineStrategy
@@ -31,7 +30,7 @@ from ra.providers.settings import ProviderName, ProviderSettings
 from ra.providers.vendors import IN_PROCESS
 from ra.session.budget import Limits, need_price
 from ra.session.log import EventLog, LogFile, Sink
-from ra.session.prepare import Prompts
+from ra.session.prepare import ConfiguredResolvers, Prompts
 from ra.session.recipe import Notices, ProviderFactory, Recipe, Services
 from ra.session.session import Session
 from ra.session.settings import check_strategy

@@ -26,7 +26,6 @@ GROUPS = {
         "ra/tools/policy/explain.py",
         "ra/tools/options.py",
         "ra/system/environment.py",
-        "ra/config/allowed.py",
         "ra/config/guards.py",
         "ra/config/private.py",
         "ra/config/trust.py",

@@ -3,14 +3,16 @@
 import argparse
 import asyncio
 import os
+import select
 import signal
+import stat
 import sys
 from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from ra.app import App
-from ra.cli import flags, stdin
+from ra.cli import flags
 from ra.cli.configuration import on_terminal, options, read_config
 from ra.cli.output import EXIT, JsonFace, Streams, TextFace, no_start
 from ra.cli.spinner import Spinner
@@ -30,6 +32,11 @@ if TYPE_CHECKING:
 
 class Terminated(BaseException):
     """SIGTERM, while there is no run yet that it could end."""
+
+
+FIRST_BYTE_S = 3.0  # how long a pipe may stay silent before the prompt goes without it
+STALL_S = 30.0  # and how long once it has spoken
+MAX_PIPED_BYTES = 64 * 1024 * 1024
 
 
 def run_prompt(args: argparse.Namespace) -> int:
@@ -74,7 +81,7 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
     face = face_for(args, streams)
     answer_format = _answer_format(args.json_schema) if args.json_schema else None
     prompt = " ".join(args.words).strip()
-    piped = stdin.read(required=not prompt, warn=face.warn)
+    piped = read_stdin(required=not prompt, face=face)
     if not prompt:
         prompt, piped = piped.strip(), ""
     try:
@@ -107,6 +114,39 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
         else:
             raise UsageError('There is no prompt. Write ra "your question", or pipe one in: echo question | ra')
     return asyncio.run(_answer(app, args, prompt, piped, face, streams, answer_format))
+
+
+def read_stdin(*, required: bool, face: TextFace | JsonFace) -> str:
+    """Piped text, "" when there is none; a silent pipe never holds up a prompt given on the command line.
+
+    With `required` there is no prompt without it, so it is waited for.
+    """
+    try:
+        descriptor = sys.stdin.fileno() if sys.stdin is not None else -1
+        mode = os.fstat(descriptor).st_mode
+    except (OSError, ValueError):
+        return ""  # stdin is closed
+    if os.isatty(descriptor):
+        return ""
+    waits = not required and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or stat.S_ISCHR(mode))
+    piped = bytearray()
+    while True:
+        limit = (STALL_S if piped else FIRST_BYTE_S) if waits else None
+        if limit is not None and not select.select([descriptor], [], [], limit)[0]:
+            face.warn(
+                f"stdin fell silent for {limit:g} s; going on with the {len(piped)} bytes that came."
+                if piped
+                else f"stdin is open but silent; going on without it after {limit:g} s."
+            )
+            break
+        chunk = os.read(descriptor, 1 << 16)
+        if not chunk:
+            break
+        piped += chunk
+        if len(piped) > MAX_PIPED_BYTES:
+            face.warn(f"stdin holds more than {MAX_PIPED_BYTES} bytes; the rest was left out.")
+            break
+    return bytes(piped[:MAX_PIPED_BYTES]).decode("utf-8", "replace")
 
 
 def _answer_format(schema: str) -> "SchemaFormat":

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ra.config import guards, paths, schema, sense, trust, yamlfile
+from ra.config import check, guards, paths, trust, yamlfile
 from ra.config.settings import Config
 from ra.config.yamlfile import Layer, Origin, Path_
 from ra.context.settings import ContextSettings, SessionSettings
@@ -90,7 +90,7 @@ def resolve(
         if _of_project(layer):
             layer = Layer(guards.kept(layer.data, data), layer.origins)
         merge(data, origins, layer)
-    sense.tidy_tools(data, lambda path: _origin(Layer(data, origins), path))
+    check.tidy_tools(data, lambda path: _origin(Layer(data, origins), path))
     for name, own in data.get("agents", {}).items():
         if "context" in own:
             merged_context = msgspec.to_builtins(data.get("agent", {}).get("context", {}))  # a copy
@@ -249,12 +249,12 @@ def _checked(layer: Layer) -> Layer:
     def place(path: Path_) -> Origin:
         return _origin(layer, path)
 
-    data = schema.tidy(layer.data, Config, place)
+    data = check.tidy(layer.data, Config, place)
     for name, agent in data.get("agents", {}).items():
         data["agents"][name] = _checked_agent(agent, name, place)
     for key in (("session",), *(("agents", name) for name in data.get("agents", {}))):
         _check_strategy(data, (*key, "contextStrategy"), place)
-    sense.check(data, place)
+    check.check(data, place)
     variables = {_camel(path): pairs for path, pairs in layer.variables.items()}
     return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()}, variables)
 
@@ -264,7 +264,7 @@ def _origin(layer: Layer, path: Path_) -> Origin:
     return next((layer.origins[path[:n]] for n in range(len(path), -1, -1) if path[:n] in layer.origins), DEFAULT)
 
 
-def _check_strategy(data: dict[str, Any], key: Path_, place: schema.FindOrigin) -> None:
+def _check_strategy(data: dict[str, Any], key: Path_, place: check.FindOrigin) -> None:
     value: Any = data
     for part in key:
         value = value.get(part) if isinstance(value, dict) else None
@@ -289,21 +289,19 @@ def _check_context(context: ContextSettings, origins: Mapping[Path_, Origin], ow
         raise ConfigError(f"{places[key]}: {message}") from error
 
 
-def _checked_agent(agent: Any, name: str, place: schema.FindOrigin) -> dict[str, Any]:
+def _checked_agent(agent: Any, name: str, place: check.FindOrigin) -> dict[str, Any]:
     """A named agent has any key of `agent` and of `session`, a `handler`, a `description` and a `budget`."""
     path = ("agents", name)
     if not isinstance(agent, dict):
-        raise ConfigError(f"{place(path)}: agents.{name} is {schema.shown(agent)}; it must be a mapping.")
+        raise ConfigError(f"{place(path)}: agents.{name} is {check.shown(agent)}; it must be a mapping.")
     agent_keys = {"handler": str, "description": str, "budget": BudgetSettings}
-    known_keys = schema.fields(AgentSettings) | schema.fields(SessionSettings) | agent_keys
+    known_keys = check.fields(AgentSettings) | check.fields(SessionSettings) | agent_keys
     clean: dict[str, Any] = {}
     for key, value in agent.items():
         key_name = next((name for name in known_keys if key in {name, snake(name)}), None)
         if key_name is None:
-            raise ConfigError(
-                f"{place((*path, key))}: unknown key agents.{name}.{key}; {schema.hint(key, known_keys)}."
-            )
-        clean[key_name] = schema.tidy(value, known_keys[key_name], place, (*path, key))
+            raise ConfigError(f"{place((*path, key))}: unknown key agents.{name}.{key}; {check.hint(key, known_keys)}.")
+        clean[key_name] = check.tidy(value, known_keys[key_name], place, (*path, key))
     return clean
 
 
@@ -312,7 +310,7 @@ def _lay_agent(data: dict[str, Any], origins: dict[Path_, Origin], name: str) ->
     agents = data.get("agents", {})
     if name not in agents:
         raise UsageError(f"No agent is named {name!r}. Known agents: {', '.join(sorted(agents)) or NO_AGENTS}.")
-    session_keys = schema.fields(SessionSettings)
+    session_keys = check.fields(SessionSettings)
     for key, value in agents[name].items():
         if key in {"handler", "description", "budget"}:
             continue

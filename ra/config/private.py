@@ -40,3 +40,33 @@ def write(path: Path, value: Mapping[str, Any]) -> None:
 def name_of(project: Path) -> str:
     """A project as a key of such a file: where it really is, in text that can be stored."""
     return os.path.realpath(project).encode("utf-8", "backslashreplace").decode()
+
+
+class Allowed:
+    """The rules that the user allowed in a project for good."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def rules(self, project: Path) -> tuple[str, ...]:
+        """Raises UserError for a file that cannot be believed."""
+        return tuple(self._read().get(name_of(project), ()))
+
+    def add(self, project: Path, rule: str) -> None:
+        projects = self._read()
+        rules = projects.setdefault(name_of(project), [])
+        if rule not in rules:
+            rules.append(rule)
+            write(self.path, projects)
+
+    def remove(self, project: Path, rule: str) -> bool:
+        """False when it was not there."""
+        projects = self._read()
+        if rule not in projects.get(name_of(project), []):
+            return False
+        projects[name_of(project)].remove(rule)
+        write(self.path, projects)
+        return True
+
+    def _read(self) -> dict[str, list[str]]:
+        return read(self.path, dict[str, list[str]], again="allow it again when asked") or {}

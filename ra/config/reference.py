@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ra.config import schema
+from ra.config import check
 from ra.config.settings import Config
 from ra.config.show import scalar
 from ra.config.yamlfile import Path_
@@ -158,7 +158,7 @@ def table() -> str:
     for path, kind, default in leaves():
         if isinstance(kind, type) and issubclass(kind, Settings):
             continue
-        legal = schema.described(kind).replace("|", "\\|")
+        legal = check.described(kind).replace("|", "\\|")
         value = scalar(default)
         value = value if len(value) <= 40 else "see the example"
         rows.append(f"| `{'.'.join(path)}` | `{value}` | {legal} | {explained(path).replace('|', chr(92) + '|')} |")

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ra.config import paths, trust
-from ra.config.allowed import Allowed
 from ra.config.load import Resolved
 from ra.config.options import Options
+from ra.config.private import Allowed
 from ra.core.facts import Entry
 from ra.core.settings import INSTRUCTION_FILES
 from ra.session.recipe import Notices

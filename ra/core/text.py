@@ -36,6 +36,22 @@ def quoted(value: str) -> str:
     return value if value.isprintable() else "".join(c if c.isprintable() else f"&#{ord(c)};" for c in value)
 
 
+def label(tag: str, content: str, **attributes: str) -> str:
+    """`<tag name="value">content</tag>`, the content word for word.
+
+    Content that holds a closing tag of its own gets a tag with a suffix that does not occur in it.
+    """
+    name = tag
+    salt = 0
+    while re.search(rf"</\s*{re.escape(name)}", content, re.IGNORECASE):
+        from hashlib import sha256  # as in `reference`
+
+        digest = sha256(f"{salt}{content}".encode("utf-8", "replace")).hexdigest()
+        name, salt = f"{tag}-{digest[:8]}", salt + 1
+    opening = " ".join([name, *(f'{key}="{quoted(value)}"' for key, value in attributes.items())])
+    return f"<{opening}>\n{content}{'' if content.endswith(chr(10)) else chr(10)}</{name}>"
+
+
 def reference(text: str) -> str:
     """The name of text that is kept outside the log, by its content: `~` and twelve hex digits."""
     from hashlib import sha256  # loads OpenSSL, which most runs do not need

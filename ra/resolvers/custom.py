@@ -7,9 +7,8 @@ from typing import Any
 from ra.core.errors import HookFailed, UserError
 from ra.core.functions import CallPlugin
 from ra.core.messages import Text
-from ra.core.text import clean, shown
+from ra.core.text import clean, label, shown
 from ra.resolvers.files import MAX_BYTES
-from ra.resolvers.label import label
 from ra.resolvers.resolver import Resolution, ResolverContext
 
 TIMEOUT_S = 30.0

@@ -9,11 +9,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ra.core.messages import Content, Document, Image, Text
-from ra.core.text import clean, shown
+from ra.core.text import clean, label, shown
 from ra.resolvers import file_content, file_search
 from ra.resolvers.file_content import FileContent, Unreadable
 from ra.resolvers.file_search import Found
-from ra.resolvers.label import label
 from ra.resolvers.resolver import Resolution, ResolverContext
 from ra.system.files import similar_names
 

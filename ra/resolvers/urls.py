@@ -3,9 +3,8 @@
 import re
 
 from ra.core.messages import Content, Document, Image, Text
-from ra.core.text import shown
+from ra.core.text import label, shown
 from ra.resolvers.files import candidates
-from ra.resolvers.label import label
 from ra.resolvers.pages import CUT, FetchedPage, FetchFailed, page_text
 from ra.resolvers.resolver import Resolution, ResolverContext
 from ra.system import images

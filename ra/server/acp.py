@@ -18,9 +18,8 @@ from ra.core.errors import RaError
 from ra.core.events import Outcome, RunEnded
 from ra.core.facts import Said
 from ra.core.messages import Content, Image, Message, Text
-from ra.core.text import clean
+from ra.core.text import clean, label
 from ra.core.version import __version__
-from ra.resolvers.label import label
 from ra.server import acp_updates
 from ra.session.run import Run
 from ra.session.session import Session

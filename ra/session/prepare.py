@@ -4,13 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from ra.context.settings import ResolverSettings
+from ra.core.errors import ConfigError
 from ra.core.messages import Content, Message, Text
+from ra.core.text import label
 from ra.core.value import Value
-from ra.resolvers.label import label
 from ra.resolvers.resolver import AskOutside, Resolver
+from ra.system import plugins
 
 if TYPE_CHECKING:
     from ra.context.commands import CommandPrompt
+    from ra.tools.mcp.servers import Servers
 
 
 class Prepared(Value, frozen=True):
@@ -25,12 +29,41 @@ class Prepared(Value, frozen=True):
     failed: tuple[str, ...] = ()
 
 
-class Resolvers(Protocol):
-    """The resolvers of the configuration. `custom`: some are the user's, whose references may look like anything."""
+class ConfiguredResolvers:
+    """The resolvers of the configuration: the built-in ones that are on, the user's own, and one for MCP servers.
 
-    custom: bool
+    Loaded when a prompt first needs one. `custom`: some are the user's, whose references may look like anything.
+    `servers` are the MCP servers whose resources can be referred to.
+    """
 
-    def load(self) -> Sequence[Resolver]: ...
+    def __init__(
+        self, settings: Sequence[ResolverSettings], root: Path, worker: plugins.Worker, servers: "Servers | None"
+    ) -> None:
+        self.custom = any(resolver.path for resolver in settings)
+        self._settings = settings
+        self._root = root
+        self._worker = worker
+        self._servers = servers
+
+    def load(self) -> Sequence[Resolver]:
+        from ra.resolvers.custom import Custom
+        from ra.resolvers.expand import builtin
+
+        chosen: dict[str, Resolver] = {resolver.name: resolver for resolver in builtin()}
+        if self._servers is not None:
+            from ra.tools.mcp.references import References
+
+            chosen["mcp"] = References(self._servers)
+        for settings in self._settings:
+            name = settings.name
+            if not settings.enabled:
+                chosen.pop(name, None)
+            elif settings.path:
+                loaded = plugins.load(settings.path, base=self._root)
+                chosen[name] = Custom(loaded, call=self._worker.call, name=name)
+            elif name not in chosen:
+                raise ConfigError(f"agent.context.resolvers: {name!r} needs a path; built in are file and url.")
+        return tuple(chosen.values())
 
 
 class SlashFiles(Protocol):
@@ -44,7 +77,9 @@ class SlashFiles(Protocol):
 class Prompts:
     """Prepares prompts. Nothing of the resolvers is loaded for one that cannot hold a reference."""
 
-    def __init__(self, root: Path, cwd: Path, resolvers: Resolvers, commands: SlashFiles | None = None) -> None:
+    def __init__(
+        self, root: Path, cwd: Path, resolvers: ConfiguredResolvers, commands: SlashFiles | None = None
+    ) -> None:
         self._root = root
         self._cwd = cwd
         self._resolvers = resolvers

@@ -18,8 +18,7 @@ from ra.core.errors import ConfigError
 from ra.core.model import ToolSpec
 from ra.system.launch import under_reaper
 from ra.system.process import start
-from ra.tools.schema import schema_of
-from ra.tools.tool import Mistake, Output, Say, Tool, text_output
+from ra.tools.tool import Mistake, Output, Say, Tool, schema_of, text_output
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]{0,63}")
 _TYPES = {"string": str, "integer": int, "number": float, "boolean": bool, "array": list, "object": dict}

@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.core.messages import Document, Image, Text
+from ra.core.text import label
 from ra.resolvers.expand import Expansion, Reference
 from ra.resolvers.files import candidates
-from ra.resolvers.label import label
 from tests.resolvers.prompts import PDF, PNG, names, nothing, refused, run
 
 # What is a reference

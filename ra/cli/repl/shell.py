@@ -8,9 +8,8 @@ from functools import partial
 from ra.cli.repl.terminal import Terminal
 from ra.core.errors import UsageError
 from ra.core.messages import Text
-from ra.core.text import visible
+from ra.core.text import label, visible
 from ra.core.value import Value
-from ra.resolvers.label import label
 
 MOST = 200_000  # characters that are attached; both ends of more
 

@@ -3,7 +3,7 @@
 import re
 
 from ra.core.messages import Content, Text
-from ra.resolvers.label import label, shown
+from ra.core.text import label, shown
 from ra.resolvers.resolver import Resolution as Brought
 from ra.resolvers.resolver import ResolverContext
 from ra.tools.mcp.servers import Servers
