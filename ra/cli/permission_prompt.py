@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from ra.cli.output import Streams
-from ra.core.asking import Answer, Asker, Question
+from ra.core.asking import Answer, Asker, FieldValue, Question, field_label, read_field
 from ra.core.messages import ToolCall
 from ra.core.text import clean, visible
 
@@ -25,6 +25,7 @@ Verdict = Literal["once", "session", "project", "no"]
 
 VERDICTS: dict[str, Verdict] = {"y": "once", "s": "session", "a": "session", "p": "project", "n": "no"}
 KEYS = {"n": "no", "y": "once", "s": "this session", "p": "this project", "e": "edit"}
+FORM_KEYS = {"n": "no", "y": "answer"}
 EDIT_KEYS = {"n": "no", "y": "yes", "a": "all edits this session", "e": "edit"}
 WHY = "No. Why, for the model? (Enter: no reason) "
 
@@ -36,6 +37,8 @@ def asked(question: Question) -> tuple[str, Mapping[str, str]]:
     """The words of a question, and the keys that answer it, the refusing one first."""
     if question.edits and question.change is not None:
         return f"{question.call.name} {visible(question.change.path)}?", EDIT_KEYS
+    if question.form:
+        return "Answer?" if question.fields else "Agree?", FORM_KEYS
     return "Run it?", KEYS
 
 
@@ -87,6 +90,10 @@ def _read_answer(question: Question, streams: Streams, stop: threading.Event) ->
         streams.err(f"{key}\n" if key.isprintable() else "\n")
         if key in ("", "\x04", "\x1b"):  # stopped, Ctrl-D, Escape
             return Answer("no")
+        if key == "y" and question.fields:
+            return _filled_in(question, streams, stop)
+        if key == "n" and question.form:
+            return Answer("no")
         if key == "n":
             streams.err(WHY)
             return Answer("no", why=clean(_read_line(stop).strip()))
@@ -98,6 +105,22 @@ def _read_answer(question: Question, streams: Streams, stop: threading.Event) ->
             if changed is not None:
                 return Answer("once", changed)
         streams.err(f"Please answer {', '.join(keys)}.\n")
+
+
+def _filled_in(question: Question, streams: Streams, stop: threading.Event) -> Answer:
+    """The user's answer for each field; a no, when the input ended or the run was stopped."""
+    values: dict[str, FieldValue] = {}
+    for field in question.fields:
+        while field.name not in values:
+            streams.err(visible(field_label(field)))
+            line = _read_line(stop)
+            if not line:
+                return Answer("no")
+            try:
+                values[field.name] = read_field(field, clean(line))
+            except ValueError as error:
+                streams.err(f"{error}\n")
+    return Answer("once", values=values)
 
 
 def wrapped(words: str, keys: Mapping[str, str]) -> str:

@@ -12,13 +12,14 @@ from ra.config.load import Resolved
 from ra.config.options import Options
 from ra.config.private import Allowed
 from ra.core.facts import Entry
+from ra.core.model import Reply
 from ra.core.settings import INSTRUCTION_FILES
 from ra.session.recipe import Notices
 from ra.system import plugins
 from ra.system.environment import clean
 from ra.tools.policy.permissions import rules_from
 from ra.tools.policy.rules import Rule, parse_rule
-from ra.tools.port import SessionPort
+from ra.tools.port import SessionPort, SideCall
 from ra.tools.sandbox.box import Host
 from ra.tools.settings import Edits
 from ra.tools.tool import Output, Tool
@@ -90,6 +91,9 @@ class NoSession:
         raise AssertionError("a call that is explained is not run")
 
     async def run_agent(self, task: str) -> Output:
+        raise AssertionError("a call that is explained is not run")
+
+    async def ask_model(self, call: SideCall) -> Reply:
         raise AssertionError("a call that is explained is not run")
 
 

@@ -20,7 +20,7 @@ class Cut(Value, frozen=True):
     reason: str
 
 
-Purpose = Literal["turn", "summary", "planner", "agent", "bridge"]
+Purpose = Literal["turn", "summary", "planner", "agent", "sampling", "bridge"]
 """What a model call was made for. A `bridge` only keeps the provider's cache over a pause."""
 
 

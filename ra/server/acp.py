@@ -106,6 +106,8 @@ class Conversation:
             await self._client.session_update(self.session.id, acp.helpers.update_available_commands(commands))
 
     async def _ask(self, question: Question) -> Answer:
+        if question.form:
+            return Answer("no")  # an editor is asked for permissions; it has no form for what a server wants to know
         update = acp_updates.asked(question.call, question.reason, self.cwd)
         response = await self._client.request_permission(self.session.id, update, _OPTIONS)
         outcome = response.outcome

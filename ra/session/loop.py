@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ra.context import size
 from ra.context.compose import rotation
 from ra.context.compose.strategy import Composed, LogLine, SessionView, TaskOrigin
@@ -16,7 +18,7 @@ from ra.core.facts import Configured, Failed, Interrupted, Noticed, Said
 from ra.core.facts import Rotated as Rotation
 from ra.core.functions import Emit
 from ra.core.messages import Message
-from ra.core.model import Reply, Request
+from ra.core.model import Effort, Reply, Request, Section
 from ra.core.ports import Timeline
 from ra.core.value import JsonObject
 from ra.costs.lifetime import CacheLifetime
@@ -32,6 +34,7 @@ from ra.session.recipe import Pricing, Recipe, Services
 from ra.session.run import Prompt
 from ra.session.turn import BudgetedCalls, ModelConnection, SummaryCalls, Turn, effort, output_limit
 from ra.timeline import folds
+from ra.tools.port import SideCall
 
 if TYPE_CHECKING:
     from ra.costs.economy import SessionEconomy
@@ -192,6 +195,10 @@ class Loop:
                 corrections += 1
                 continue
             await self._calls.run(reply.message.calls, prompt.toolbox, prompt.recipe, prompt.ask)
+            if prompt.toolbox.refresh() and (configured := self.engine.configured) is not None:
+                # Without the base: it opened this run, and would now replace what the run has said since.
+                tools = prompt.toolbox.specs
+                self.journal.record(msgspec.structs.replace(configured, tools=tools, base=None))
             await self.hooks.after_loop_iteration()
 
     def _to_correct(self, reply: Reply, prompt: Prompt, corrections: int) -> bool:
@@ -324,6 +331,21 @@ class Loop:
             await self._side_calls.ask(None, request, purpose="bridge")
         finally:
             self.journal.record(*self._side_calls.take_bills())
+
+    async def ask_model(self, call: SideCall) -> Reply:
+        """An answer beside the conversation, for an MCP server. It takes from the run's budget; its bill is recorded.
+
+        Raises what the provider raises, and Stopped.
+        """
+        section = (Section("system", "pinned", call.system),) if call.system else ()
+        most = output_limit(self.engine.info, Effort())
+        request = Request(self.recipe.model, section, call.messages, max_output=max(1, min(call.max_output, most)))
+        try:
+            return await self._side_calls.ask(None, request, purpose="sampling")
+        finally:
+            bills = self._side_calls.take_bills()
+            self.progress.count(*bills)
+            self.journal.record(*bills)
 
     # --- the end ---
 

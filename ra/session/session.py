@@ -26,6 +26,7 @@ from ra.core.facts import (
     Titled,
 )
 from ra.core.messages import Message, say
+from ra.core.model import Reply
 from ra.core.ports import Timeline
 from ra.resolvers.resolver import AskOutside
 from ra.session.budget import Budget
@@ -34,6 +35,7 @@ from ra.session.prepare import Prepared
 from ra.session.recipe import Pricing, Recipe, Services
 from ra.session.run import Answering, Prompt, Run
 from ra.timeline.in_memory import MemoryTimeline
+from ra.tools.port import SideCall
 from ra.tools.settings import Edits
 from ra.tools.tool import Output, text_output
 from ra.tools.toolbox import Toolbox
@@ -173,6 +175,7 @@ class Session:
         """
         self.ready()
         toolbox = self.tools()
+        toolbox.refresh()
         toolbox.undo.begin_turn(self._loop.engine.view.at)
         prompt = self._prompt = Prompt(
             message, task or self._task, self.recipe, toolbox, ask, budget or self._budget, answer_format
@@ -449,6 +452,10 @@ class Session:
         spent = Spent(end.model, end.usage, end.dollars, purpose="agent", seconds=round(end.seconds, 3))
         self._loop.journal.record(spent)
         self._loop.progress.count(spent)
+
+    async def ask_model(self, call: SideCall) -> Reply:
+        """An answer for an MCP server, from the budget of the run whose tool asked it."""
+        return await self._loop.ask_model(call)
 
     def _copy(self) -> MemoryTimeline:
         timeline = self._loop.journal.timeline

@@ -3,9 +3,29 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from ra.core.asking import Field, FieldValue
 from ra.core.facts import Entry
+from ra.core.messages import Message
+from ra.core.model import Reply
+from ra.core.value import Value
 from ra.tools.policy.rules import Rule
 from ra.tools.tool import Output
+
+
+class SideCall(Value, frozen=True):
+    """A model call that an MCP server asks for: its own words, none of the conversation's."""
+
+    messages: tuple[Message, ...]
+    system: str = ""
+    max_output: int = 1024
+
+
+class Form(Value, frozen=True):
+    """What an MCP server wants to know from the user. `url`: it is to be answered there, in a browser."""
+
+    message: str
+    fields: tuple[Field, ...] = ()
+    url: str = ""
 
 
 class SessionPort(Protocol):
@@ -21,6 +41,25 @@ class SessionPort(Protocol):
 
     async def run_agent(self, task: str) -> Output:
         """A sub-agent's answer; what it cost is recorded already."""
+        ...
+
+    async def ask_model(self, call: SideCall) -> Reply:
+        """An answer of the session's model, paid from the budget of the run that goes on.
+
+        Raises what the provider raises, and Stopped when the budget does not reach for it.
+        """
+        ...
+
+
+class ServerClient(Protocol):
+    """Who called an MCP server, as the server's own questions reach it: the toolbox, which lies above `mcp`."""
+
+    async def fill_in(self, server: str, form: Form) -> dict[str, FieldValue] | None:
+        """What the user answers; None for a no, and where nobody can be asked."""
+        ...
+
+    async def ask_model(self, server: str, call: SideCall) -> Reply:
+        """Raises Mistake when the user or the budget says no, or the model gives no answer."""
         ...
 
 

@@ -62,6 +62,10 @@ class Tool(msgspec.Struct, frozen=True):
     def name(self) -> str:
         return self.spec.name
 
+    def told_like(self, other: "Tool") -> bool:
+        """Whether a model that was told of this one can call the other: by the same name, with the same arguments."""
+        return self.listed == other.listed and self.name == other.name and self.spec.schema == other.spec.schema
+
 
 def declare(
     args: type[msgspec.Struct],

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from ra.core.asking import Asker, Question
+from ra.core.asking import Asker, FieldValue, Question
 from ra.core.errors import ConfigError, HookFailed, RaError, Stopped, UsageError
 from ra.core.events import Event, FileChange, ToolOutput, Warned
 from ra.core.facts import Fact
 from ra.core.functions import Emit
 from ra.core.messages import Text, ToolCall, ToolResult
-from ra.core.model import ToolSpec
+from ra.core.model import Reply, ToolSpec
 from ra.core.settings import INSTRUCTION_FILES
 from ra.core.value import Value
 from ra.system.environment import clean
@@ -23,7 +23,7 @@ from ra.tools.options import ToolOptions, options_of
 from ra.tools.policy.paths import Project, one_answer, shown
 from ra.tools.policy.permissions import Allow, Ask, Deny, decide
 from ra.tools.policy.rules import BUILTIN, Rule, SessionRules, parse_rule
-from ra.tools.port import RuleKeeper, SessionPort
+from ra.tools.port import Form, RuleKeeper, SessionPort, SideCall
 from ra.tools.sandbox.box import NOWHERE, Access, Box, Host
 from ra.tools.sandbox.find import Launcher
 from ra.tools.settings import Edits, Sandbox, ToolSettings
@@ -32,6 +32,7 @@ from ra.tools.tool import Mistake, Output, Tool, read_args, text_output, usage
 from ra.tools.undo import Undo
 
 if TYPE_CHECKING:
+    from ra.tools.mcp.running import RunningCalls
     from ra.tools.mcp.servers import Servers
 
 
@@ -107,19 +108,53 @@ class Toolbox:
         if taken := [tool.name for tool in custom if tool.name in builtin]:
             raise ConfigError(f"agent.tools.custom: the name {taken[0]} is taken by a built-in tool; choose another.")
         self._mcp = mcp
-        foreign = mcp.join() if mcp else ()
+        self._session = session
+        self._running = _running_calls() if mcp else None
+        self._own = (*builtin.values(), *custom)
         free = [tool.name for tool in builtin.values() if tool.free]
-        lists = [tool.name for tool in foreign if tool.passes_on]
-        self.place = msgspec.structs.replace(self.place, free=(*free, *(tool.name for tool in custom), *lists))
-        every_tool = {tool.name: tool for tool in (*foreign, *builtin.values(), *custom)}
-        self.known = frozenset((*BUILTIN, *every_tool))  # names that a rule may speak of, also of tools that are off
-        self._tools = {
-            name: every_tool[name]
-            for name in sorted(every_tool)
-            if offered and all(options.get(needed, ToolOptions()).enabled for needed in (name, _NEEDS.get(name, name)))
-        }
+        self._free = (*free, *(tool.name for tool in custom))
+        self._options = options
         self._offered = offered
-        self._usual = self._tools
+        self._foreign = mcp.join(self) if mcp else ()
+        self._listings = mcp.current if mcp else None
+        self._offer()
+
+    def _offer(self) -> None:
+        """What the model has is what is ours and what servers offer, without what is turned off."""
+        lists = [tool.name for tool in self._foreign if tool.passes_on]
+        self.place = msgspec.structs.replace(self.place, free=(*self._free, *lists))
+        every_tool = {tool.name: tool for tool in (*self._foreign, *self._own)}
+        self.known = frozenset((*BUILTIN, *every_tool))  # names that a rule may speak of, also of tools that are off
+        self._tools = self._usual = {
+            name: every_tool[name] for name in sorted(every_tool) if self._offered and self._enabled(name)
+        }
+
+    def _enabled(self, name: str) -> bool:
+        return all(self._options.get(needed, ToolOptions()).enabled for needed in (name, _NEEDS.get(name, name)))
+
+    def refresh(self) -> bool:
+        """Take over what MCP servers offer by now. Whether requests must tell of other tools than before.
+
+        That costs the cached prefix, so it is done for what the model could not use else: a tool that is new, or takes
+        other arguments. One that is gone says so when it is called, until there is such a reason.
+        """
+        if self._mcp is None or self._mcp.current is self._listings or self._tools is not self._usual:
+            return False
+        from ra.tools.mcp.offered import as_told  # only for those who have servers
+
+        self._listings = self._mcp.current
+        before = self._tools
+        fresh = self._mcp.tools(self)
+        needed = any(
+            tool.listed
+            and self._offered
+            and self._enabled(tool.name)
+            and not (tool.name in before and before[tool.name].told_like(tool))
+            for tool in fresh
+        )
+        self._foreign = fresh if needed else tuple(as_told(self._foreign, fresh))
+        self._offer()
+        return needed
 
     @property
     def tools(self) -> tuple[Tool, ...]:
@@ -238,7 +273,9 @@ class Toolbox:
         limit_s = None if tool.own_timeout else self._timeout_s
         try:
             output: str | Output
-            async with asyncio.timeout(limit_s):
+            async with asyncio.timeout(limit_s) as deadline:
+                if self._running:
+                    self._running.begin(call, deadline, ask, emit)
                 if call.name == "Bash":
                     access = Access(decision.outside, decision.network, decision.git)
                     output = await self.shell.run(args, _Heard(call.id, emit), access)
@@ -246,6 +283,9 @@ class Toolbox:
                     output = await tool.run(args, _Heard(call.id, emit))
         except TimeoutError as error:
             raise Mistake(f"{call.name} did not end within {limit_s:g} s.") from error
+        finally:
+            if self._running:
+                self._running.end(call)
         if isinstance(output, str):
             output = text_output(output)
         return msgspec.structs.replace(output, content=(*output.content, Text(note))) if note else output
@@ -305,6 +345,56 @@ class Toolbox:
         edited = answer.edited
         return (ToolCall(call.id, call.name, edited.args), True) if edited and edited != call else (call, False)
 
+    async def fill_in(self, server: str, form: Form) -> dict[str, FieldValue] | None:
+        """What the user answers a server; None for a no, and where nobody can be asked."""
+        from ra.tools.mcp.naming import server_name  # only for those who have servers
+
+        prefix = server_name(server)
+        call = ToolCall("", f"{prefix}__elicitation", {})
+        running = self._running.of(prefix) if self._running else None
+        if self._running is None or running is None or isinstance(decide(call, self.rules, self.place), Deny):
+            return None
+        if running.ask is None:
+            words = f"The MCP server {server} asks: {shown(form.message)[:200]}"
+            running.emit(Warned(f"{words} It was told no: run ra on a terminal to answer."))
+            return None
+        reason = f"the MCP server {server} asks you, and gets the answer"
+        words = "\n".join(filter(None, (form.message, form.url)))
+        question = Question(call, reason, words, form=True, fields=form.fields)
+        with self._running.paused(prefix):
+            async with self._asking:
+                answer = await running.ask(question)
+        if answer.verdict == "no":
+            return None
+        filled = ((field.name, answer.values.get(field.name, field.default)) for field in form.fields)
+        values: dict[str, FieldValue] = {name: value for name, value in filled if value is not None}
+        return None if any(field.required and field.name not in values for field in form.fields) else values
+
+    async def ask_model(self, server: str, call: SideCall) -> Reply:
+        """An answer of the model for a server. A rule or the user allows it, as if it were a call. Raises Mistake."""
+        from ra.tools.mcp.naming import server_name  # only for those who have servers
+
+        prefix = server_name(server)
+        running = self._running.of(prefix) if self._running else None
+        if self._running is None or running is None or self._session is None:
+            raise Mistake("There is no model to ask.")
+        args = {"prompt": call.messages[-1].text, "system": call.system, "max_tokens": call.max_output}
+        asked = ToolCall("", f"{prefix}__sampling", {name: arg for name, arg in args.items() if arg})
+        decision = decide(asked, self.rules, self.place)
+        with self._running.paused(prefix):
+            if isinstance(decision, Ask) and running.ask is not None:
+                why = f"the MCP server {server} wants an answer of your model, which you pay"
+                decision = msgspec.structs.replace(decision, reason=why)
+                _, edited = await self._ask(asked, decision, self.place, running.ask)
+                if edited:
+                    raise Mistake("The user wants another request.")
+            elif not isinstance(decision, Allow):
+                raise self._refuse(asked, decision, running.emit)
+            try:
+                return await self._session.ask_model(call)
+            except RaError as error:
+                raise Mistake(f"The model gave no answer: {error}") from error
+
     def _refuse(self, call: ToolCall, decision: Ask | Deny, emit: Emit) -> Mistake:
         way = ""
         if isinstance(decision, Ask):
@@ -336,6 +426,12 @@ def _builtin(kit: Kit) -> Iterator[Tool]:
         make: Callable[[Kit], Tool | None] = import_module(f"ra.tools.builtin.{name.lower()}").tool
         if (tool := make(kit)) is not None:
             yield tool
+
+
+def _running_calls() -> "RunningCalls":
+    from ra.tools.mcp.running import RunningCalls  # only for those who have servers
+
+    return RunningCalls()
 
 
 def _unheard(event: Event) -> None:

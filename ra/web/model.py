@@ -39,6 +39,12 @@ from ra.web.values import CallColumns, Mark, Overview, Rate, RequestPiece, Spend
 LOST = "The cached prefix was lost for a reason outside the conversation."
 SLACK = 1024  # tokens; providers cache in blocks
 LABEL = 90  # characters of a piece in a list
+_SIDE_CALLS = {
+    "summary": "A summary",
+    "planner": "The planner",
+    "agent": "A sub-agent",
+    "sampling": "A model call of an MCP server",
+}
 AGENTS = {
     "ra-timeline": "ra",
     "claude-code": "Claude Code",
@@ -431,8 +437,8 @@ def _mark(call: int, event: TimelineEvent) -> Mark | None:
             return Mark(call, "failure", f"Failed ({kind}): {one_line(text, 200)}")
         case Interrupted(reason=reason):
             return Mark(call, "failure", f"Interrupted: {one_line(reason, 200)}")
-        case Spent(purpose="summary" | "planner" | "agent" as purpose, dollars=dollars):
-            what = {"summary": "A summary", "planner": "The planner", "agent": "A sub-agent"}[purpose]
+        case Spent(purpose="summary" | "planner" | "agent" | "sampling" as purpose, dollars=dollars):
+            what = _SIDE_CALLS[purpose]
             return Mark(call, "aside", f"{what} cost ${float(dollars or 0):.4f}.")
         case _:
             return None

@@ -16,14 +16,20 @@ from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import RA, Shell
 
+LINES = str(Path(__file__).parent.parent / "tools/mcp/lines.py")  # starts at once
 TOY = str(Path(__file__).parent.parent / "tools/mcp/toy.py")
 
 
-def configure(shell: Shell, *, where: str = "user", more: str = "") -> None:
+def configure(shell: Shell, *, where: str = "user", more: str = "", file: str = TOY) -> None:
     folder = shell.home / ".config/ra" if where == "user" else shell.project
     folder.mkdir(parents=True, exist_ok=True)
-    server = f"{{name: toy, command: {sys.executable}, args: [{TOY}, stdio]}}"
+    server = f"{{name: toy, command: {sys.executable}, args: [{file}, stdio]}}"
     (folder / "ra.yaml").write_text(f"agent:\n  mcpServers:\n    - {server}\n{more}")
+
+
+def learn(shell: Shell) -> None:
+    """List the servers once: a start waits five seconds for one that is unknown, which a busy machine may need."""
+    shell.ra("mcp", "list")
 
 
 def calls(*steps: Call) -> Any:
@@ -43,6 +49,7 @@ def results(server: LoopbackServer) -> list[Any]:
 
 def test_a_run_has_the_tools_of_its_servers(shell: Shell) -> None:
     configure(shell)
+    learn(shell)
     with LoopbackServer("anthropic", calls(Call("mcp__toy__add", {"a": 2, "b": 3}))) as server:
         shell.serve(server)
         done = shell.ra("--allow", "mcp__toy__add", "add")
@@ -59,10 +66,11 @@ def test_without_tools_and_with_a_known_listing_nothing_is_started(shell: Shell,
     configure(shell)
     shell.ra("hi", "--no-tools")
     assert not (shell.home.parent / "data/mcp").exists()
+    learn(shell)
+    listings = {file: file.stat().st_mtime_ns for file in (shell.home.parent / "data/mcp").iterdir()}
     shell.ra("hi")
-    began = time.monotonic()
     shell.ra("hi")
-    assert time.monotonic() - began < 4
+    assert {file: file.stat().st_mtime_ns for file in (shell.home.parent / "data/mcp").iterdir()} == listings
     assert len(hello.bodies[-1]["tools"]) == len(hello.bodies[-2]["tools"]) > 15
 
 
@@ -77,7 +85,7 @@ def test_a_reference_attaches_a_resource_or_a_prompt(shell: Shell, hello: Loopba
 
 
 def test_a_server_of_a_project_is_inert_until_it_is_trusted(shell: Shell, hello: LoopbackServer) -> None:
-    configure(shell, where="project")
+    configure(shell, where="project", file=LINES)
     assert shell.ra("hi").returncode == 4
     assert shell.ra("--ignore-untrusted", "hi").returncode == 0
     assert not [tool for tool in hello.bodies[0]["tools"] if tool["name"].startswith("mcp__")]

@@ -18,7 +18,7 @@ from ra.cli.permission_prompt import (
 )
 from ra.cli.render import Paper
 from ra.cli.repl.terminal import Terminal
-from ra.core.asking import Answer, Question
+from ra.core.asking import Answer, FieldValue, Question, field_label, read_field
 from ra.core.messages import ToolCall
 from ra.core.text import visible
 
@@ -28,6 +28,10 @@ async def ask(question: Question, terminal: Terminal, paper: Paper) -> Answer:
     words, keys = asked(question)
     while True:
         key = await terminal.choose(words, keys)
+        if key == "y" and question.fields:
+            return await _filled_in(question, terminal, paper)
+        if key == "n" and question.form:
+            return Answer("no")
         if key == "n":
             return Answer("no", why=(await terminal.line(WHY + "› ") or "").strip())
         if key != "e":
@@ -39,6 +43,21 @@ async def ask(question: Question, terminal: Terminal, paper: Paper) -> Answer:
         if changed is not None:
             return Answer("once", changed)
         terminal.show(paper.line("That is no JSON object.", "red"))
+
+
+async def _filled_in(question: Question, terminal: Terminal, paper: Paper) -> Answer:
+    """The user's answer for each field; a no, when the user turned away."""
+    values: dict[str, FieldValue] = {}
+    for field in question.fields:
+        while field.name not in values:
+            line = await terminal.line(visible(field_label(field)))
+            if line is None:
+                return Answer("no")
+            try:
+                values[field.name] = read_field(field, line)
+            except ValueError as error:
+                terminal.show(paper.line(str(error), "red"))
+    return Answer("once", values=values)
 
 
 def _subject(question: Question, paper: Paper) -> str:

@@ -17,6 +17,7 @@ from ra.core.value import JsonObject
 from ra.tools.mcp import content
 from ra.tools.mcp.listing import Listing, Offer, Resource
 from ra.tools.mcp.oauth import LOGIN_S, Browser, Tokens, signed_in
+from ra.tools.mcp.questions import Questions
 from ra.tools.mcp.stdio import Program
 from ra.tools.settings import McpServerSettings
 from ra.tools.tool import Mistake, Output, Say
@@ -28,9 +29,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_PAGES = 20
+MAX_TOOLS = 1000
 MAX_SCHEMA_BYTES = 100_000
 MAX_INSTRUCTIONS = 20_000
 PROMPT = "prompt:"
+LIST_CHANGES = tuple(f"notifications/{part}/list_changed" for part in ("tools", "prompts", "resources"))
 
 
 class Unreachable(Exception):
@@ -44,7 +47,7 @@ class Unreachable(Exception):
 class McpConnection:
     """One server. Everything here happens in one event loop, and the client lives in a task of its own:
 
-    the SDK wants to be entered and left by the same task.
+    the SDK wants to be entered and left by the same task. `changed` hears that the server offers something else now.
     """
 
     def __init__(
@@ -56,8 +59,11 @@ class McpConnection:
         version: str,
         tokens: Tokens | None = None,
         browser: Browser | None = None,
+        changed: Callable[[], None] | None = None,
     ) -> None:
         self.server = server
+        self.questions = Questions(server.name)
+        self._changed = changed
         self._tokens = tokens
         self._browser = browser
         self._refused = 0  # the status with which the server sent us away
@@ -159,16 +165,21 @@ class McpConnection:
                 client = Client(
                     transport,
                     list_roots_callback=roots,
+                    sampling_callback=self.questions.sample,
+                    elicitation_callback=self.questions.elicit,
+                    message_handler=self._hear,
                     client_info=Implementation(name="ra", version=self._version),
                     cache=None,
                 )
                 await stack.enter_async_context(client)
                 late.reschedule(None)
                 ready.set_result(client)
+                listening = asyncio.create_task(self._listen(client))
                 ends = [asyncio.create_task(event.wait()) for event in (leave, ended)]
                 await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-                for end in ends:
-                    end.cancel()
+                for task in (*ends, listening):
+                    task.cancel()
+                await asyncio.gather(listening, return_exceptions=True)
         except TimeoutError as error:
             raise Unreachable(self._late(program), silent=True) from error
         except Exception as error:  # an ExceptionGroup of whatever the layers raise
@@ -176,6 +187,30 @@ class McpConnection:
             if why := self._sent_away(error):
                 raise Unreachable(why) from error
             raise Unreachable(f"{_words(error)}{f' (it said: {last_words[:300]})' if last_words else ''}") from error
+
+    async def _hear(self, message: Any) -> None:
+        """A notification of a server that speaks the protocol before 2026; others are listened to."""
+        if getattr(message, "method", "") in LIST_CHANGES and self._changed is not None:
+            self._changed()
+
+    async def _listen(self, client: "Client") -> None:
+        """Hear of changes where the protocol wants that to be asked for."""
+        from mcp import MCPError
+        from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
+
+        can = client.server_capabilities
+        tools, prompts, resources = (
+            bool(part and part.list_changed) for part in (can.tools, can.prompts, can.resources)
+        )
+        if self._changed is None or not (tools or prompts or resources):
+            return
+        # A server without such a stream, or one that ends it, is asked again when it is started anew.
+        with contextlib.suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
+            async with client.listen(
+                tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
+            ) as changes:
+                async for _ in changes:
+                    self._changed()
 
     def _sent_away(self, error: BaseException) -> str:
         """What to do about a server that does not know us."""
@@ -255,8 +290,10 @@ async def _listed(client: "Client") -> Listing:
     resources = await _pages(client.list_resources, "resources") if can.resources else []
     templates = await _pages(client.list_resource_templates, "resource_templates") if can.resources else []
     prompts = await _pages(client.list_prompts, "prompts") if can.prompts else []
+    # Of two tools with one name a call could reach only one.
+    named = {tool.name: tool for tool in reversed(tools)}
     return Listing(
-        tools=tuple(offer for tool in tools if (offer := _offer(tool)) is not None),
+        tools=tuple(offer for tool in reversed(named.values()) if (offer := _offer(tool)) is not None)[:MAX_TOOLS],
         resources=(
             *(Resource(_clean(one.uri), _clean(one.description or one.title or one.name)) for one in resources),
             *(Resource(_clean(one.uri_template), _clean(one.description or one.name)) for one in templates),

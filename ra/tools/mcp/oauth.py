@@ -1,8 +1,11 @@
 """Signs in to remote MCP servers: the SDK's OAuth flow, with tokens in a private file and the browser's answer here."""
 
 import asyncio
+import contextlib
 import hashlib
+import socket
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
@@ -13,7 +16,12 @@ from ra.system.files import open_regular, write_private
 
 if TYPE_CHECKING:
     from mcp.client.auth import OAuthClientProvider
-    from mcp.shared.auth import AuthorizationCodeResult, OAuthClientInformationFull, OAuthToken
+    from mcp.shared.auth import (
+        AuthorizationCodeResult,
+        OAuthClientInformationFull,
+        OAuthClientMetadata,
+        OAuthToken,
+    )
 
 LOGIN_S = 300.0  # for a person to sign in
 PORT = 18821  # where the browser comes back to; a server may insist on the address that was registered
@@ -44,7 +52,8 @@ class Tokens:
         return OAuthToken.model_validate(tokens) if tokens else None
 
     async def set_tokens(self, tokens: "OAuthToken") -> None:
-        self._write(tokens=tokens.model_dump(mode="json", exclude_none=True))
+        expires = time.time() + tokens.expires_in if tokens.expires_in else None
+        self._write(tokens=tokens.model_dump(mode="json", exclude_none=True), expires=expires)
 
     async def get_client_info(self) -> "OAuthClientInformationFull | None":
         from mcp.shared.auth import OAuthClientInformationFull
@@ -54,6 +63,28 @@ class Tokens:
 
     async def set_client_info(self, client_info: "OAuthClientInformationFull") -> None:
         self._write(client=client_info.model_dump(mode="json", exclude_none=True))
+
+    def forget_client(self, redirect: str) -> None:
+        """Register anew where the browser comes back to another address than the one that was registered."""
+        client = self._read().get("client")
+        if isinstance(client, dict) and redirect not in client.get("redirect_uris", ()):
+            self._write(client=None)
+
+    def keep_issuer(self, provider: "OAuthClientProvider") -> None:
+        """Keep where tokens are renewed: a later process must not have to find that out by being sent away."""
+        if (metadata := provider.context.oauth_metadata) is not None:
+            self._write(issuer=metadata.model_dump(mode="json", exclude_none=True))
+
+    def remind(self, provider: "OAuthClientProvider") -> None:
+        """Tell the SDK what it keeps in memory only: when the token ends, and where it is renewed."""
+        from mcp.shared.auth import OAuthMetadata
+        from pydantic import ValidationError
+
+        content = self._read()
+        expires, issuer = content.get("expires"), content.get("issuer")
+        provider.context.token_expiry_time = expires if isinstance(expires, int | float) else None
+        with contextlib.suppress(ValidationError):  # a damaged file: the server is asked again
+            provider.context.oauth_metadata = OAuthMetadata.model_validate(issuer) if issuer else None
 
     def _read(self) -> dict[str, Any]:
         try:
@@ -69,7 +100,11 @@ class Tokens:
 
 def signed_in(url: str, tokens: Tokens) -> "OAuthClientProvider":
     """What adds the token to requests, and renews it; where a person would be needed, it fails."""
-    return _provider(url, tokens)
+    from mcp.client.auth import OAuthClientProvider
+
+    provider = OAuthClientProvider(url, _metadata(PORT), tokens)
+    tokens.remind(provider)
+    return provider
 
 
 class Browser:
@@ -77,13 +112,26 @@ class Browser:
 
     def __init__(self) -> None:
         self._came_back: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+        self._socket = _listening(PORT)
         self._server: asyncio.Server | None = None
+        self._provider: OAuthClientProvider | None = None
 
     def provider(self, url: str, tokens: Tokens) -> "OAuthClientProvider":
-        return _provider(url, tokens, self)
+        from mcp.client.auth import OAuthClientProvider
+
+        metadata = _metadata(self._socket.getsockname()[1])
+        tokens.forget_client(str((metadata.redirect_uris or [""])[0]))
+        self._provider = OAuthClientProvider(url, metadata, tokens, self.show, self.wait)
+        return self._provider
+
+    def close(self, tokens: Tokens | None) -> None:
+        """Keep what the sign-in has shown, and let go of the port."""
+        self._socket.close()
+        if tokens is not None and self._provider is not None:
+            tokens.keep_issuer(self._provider)
 
     async def show(self, address: str) -> None:
-        self._server = await asyncio.start_server(self._answer, "127.0.0.1", PORT)
+        self._server = await asyncio.start_server(self._answer, sock=self._socket)
         sys.stderr.write(f"Sign in here:\n{address}\n")
         sys.stderr.flush()
 
@@ -114,16 +162,20 @@ class Browser:
         writer.close()
 
 
-def _provider(url: str, tokens: Tokens, browser: Browser | None = None) -> "OAuthClientProvider":
-    from mcp.client.auth import OAuthClientProvider
+def _metadata(port: int) -> "OAuthClientMetadata":
     from mcp.shared.auth import OAuthClientMetadata
     from pydantic import AnyUrl
 
-    metadata = OAuthClientMetadata(
+    return OAuthClientMetadata(
         client_name="ra",
-        redirect_uris=[AnyUrl(f"http://127.0.0.1:{PORT}/callback")],
+        redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
         token_endpoint_auth_method="none",  # noqa: S106 - a program on the user's machine keeps no secret
     )
-    if browser is None:
-        return OAuthClientProvider(url, metadata, tokens)
-    return OAuthClientProvider(url, metadata, tokens, browser.show, browser.wait)
+
+
+def _listening(port: int) -> socket.socket:
+    """The port that is registered, or any other when somebody has it."""
+    try:
+        return socket.create_server(("127.0.0.1", port))
+    except OSError:
+        return socket.create_server(("127.0.0.1", 0))

@@ -4,7 +4,7 @@ A server whose tools take more than LAZY_ABOVE tokens is told as one tool `mcp__
 What it calls is judged, asked about and run as if the tool had been called by its own name.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -50,6 +50,21 @@ def tools(listings: Mapping[str, Listing], call: CallServer, read: ReadResource)
             gate = _gate(server, listing, server_tools)
             by_name[gate.name] = gate
     return tuple(by_name.values())
+
+
+def as_told(before: Sequence[Tool], now: Sequence[Tool]) -> Iterator[Tool]:
+    """What servers offer now, in the words that the model was told before: what is gone says so when it is called."""
+    told = {tool.name: tool for tool in before if tool.listed}
+    for tool in now:
+        yield msgspec.structs.replace(tool, spec=told[tool.name].spec) if tool.name in told else tool
+    names = {tool.name for tool in now}
+    for tool in told.values():
+        if tool.name not in names:
+            yield msgspec.structs.replace(tool, run=_gone, passes_on=None)
+
+
+async def _gone(args: JsonObject, say: Say) -> Output:
+    raise Mistake("Its MCP server does not offer this tool any more. Go on without it.")
 
 
 def specs(server: str, listing: Listing) -> list[ToolSpec]:

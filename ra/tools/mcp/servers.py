@@ -12,6 +12,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,6 +24,8 @@ from ra.tools.mcp import offered
 from ra.tools.mcp.connection import McpConnection, Unreachable
 from ra.tools.mcp.listing import Listing, Shelf, problem
 from ra.tools.mcp.oauth import Browser, Tokens
+from ra.tools.mcp.questions import Caller
+from ra.tools.port import ServerClient
 from ra.tools.settings import McpServerSettings
 from ra.tools.tool import Mistake, Output, Say, Tool
 
@@ -31,6 +34,10 @@ T = TypeVar("T")
 START_S = 5.0
 """How long a start waits for servers that nothing is known of yet. They are connected on, for the next session."""
 MAX_WORDS = 4000  # characters of what one server says about its use
+CHANGE_S = 2.0
+"""How long a call waits until a server that says that it changed has been listed anew."""
+MAX_CHANGES = 50
+"""So often one server is listed anew in a process: one that says at every call that it changed is believed no more."""
 GRACE_S = 2.0
 """How long the end of a session waits for its servers; the reapers end what is left."""
 
@@ -59,19 +66,34 @@ class Servers:
         self._connections: dict[str, McpConnection] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._users = 0
-        self._refreshing: set[asyncio.Task[Listing]] = set()
-        self._tools: tuple[Tool, ...] | None = None
+        self._refreshing: set[asyncio.Task[Any]] = set()
+        self._current: dict[str, Listing] | None = None  # what sessions are offered; replaced, never changed
+        self._relisting: dict[str, asyncio.Task[None]] = {}
+        self._stale: set[str] = set()  # servers that have changed since they were asked
+        self._changes: dict[str, int] = {}
 
-    def join(self) -> tuple[Tool, ...]:
-        """The tools for one more session; it says goodbye with `leave`. Servers that fail are warned of, no more."""
+    def join(self, client: ServerClient | None = None) -> tuple[Tool, ...]:
+        """The tools for one more session; it says goodbye with `leave`. Servers that fail are warned of, no more.
+
+        `client` answers what a server asks while it works for this session.
+        """
         self._users += 1
-        if self._tools is None:
-            listings = self.listings()
-            for name, listing in listings.items():
+        if self._current is None:
+            self._current = self.listings()
+            for name, listing in self._current.items():
                 if listing.failed:
                     self._warn(f"The MCP server {name} is not there: {listing.failed}. `ra mcp list` tries again.")
-            self._tools = offered.tools(listings, self._call, self.read)
-        return self._tools
+        return self.tools(client)
+
+    @property
+    def current(self) -> Mapping[str, Listing] | None:
+        """What sessions are offered just now: another object once a server has changed. None before the first."""
+        return self._current
+
+    def tools(self, client: ServerClient | None = None) -> tuple[Tool, ...]:
+        """What is current, as tools of a session."""
+        read = partial(self.read, client=client)
+        return offered.tools(self._current or {}, partial(self._call, client), read)
 
     async def leave(self) -> None:
         self._users -= 1
@@ -111,22 +133,19 @@ class Servers:
 
     async def login(self, server: McpServerSettings) -> Listing:
         """Let the user sign in to a remote server in the browser. Raises Unreachable."""
+        tokens, browser = self.tokens(server), Browser()
         connection = McpConnection(
-            server,
-            root=self._root,
-            env=self._env,
-            version=self._version,
-            tokens=self.tokens(server),
-            browser=Browser(),
+            server, root=self._root, env=self._env, version=self._version, tokens=tokens, browser=browser
         )
         try:
             return await connection.learn()
         finally:
             await connection.close()
+            browser.close(tokens)
 
-    async def read(self, server: str, uri: str) -> tuple[Content, ...]:
+    async def read(self, server: str, uri: str, *, client: ServerClient | None = None) -> tuple[Content, ...]:
         """A resource or a prompt of a server. Raises Mistake."""
-        return await self._asked(server, lambda connection: connection.read(uri))
+        return await self._asked(server, client, lambda connection: connection.read(uri))
 
     async def close(self) -> None:
         """End all servers, kindly for a moment; what does not want to is ended by its reaper."""
@@ -186,24 +205,54 @@ class Servers:
         except OSError as error:
             self._warn(f"What the MCP server {server.name} offers cannot be kept: {error.strerror}.")
 
-    async def _call(self, server: str, tool: str, args: dict[str, Any], say: Say) -> Output:
+    def _changed(self, server: McpServerSettings) -> None:
+        """A server offers something else than before: list it anew, for the sessions that run and for later ones."""
+        self._changes[server.name] = self._changes.get(server.name, 0) + 1
+        if self._changes[server.name] > MAX_CHANGES:
+            return
+        self._stale.add(server.name)
+        if server.name not in self._relisting:
+            task = self._relisting[server.name] = asyncio.create_task(self._relist(server))
+            self._refreshing.add(task)
+            task.add_done_callback(self._refreshing.discard)
+
+    async def _relist(self, server: McpServerSettings) -> None:
+        try:
+            while server.name in self._stale:
+                self._stale.discard(server.name)
+                listing = await self._learn(server, again=True)
+                if not listing.failed and self._current is not None:
+                    self._current = {**self._current, server.name: listing}
+        finally:
+            del self._relisting[server.name]
+
+    async def _call(
+        self, client: ServerClient | None, server: str, tool: str, args: dict[str, Any], say: Say
+    ) -> Output:
         caller_loop = asyncio.get_running_loop()  # the caller's: what it is told must be told there
 
         def tell(text: str) -> None:
             caller_loop.call_soon_threadsafe(say, text)
 
-        return await self._asked(server, lambda connection: connection.call(tool, args, tell))
+        return await self._asked(server, client, lambda connection: connection.call(tool, args, tell))
 
-    async def _asked(self, name: str, ask: Callable[[McpConnection], Coroutine[Any, Any, T]]) -> T:
+    async def _asked(
+        self, name: str, client: ServerClient | None, ask: Callable[[McpConnection], Coroutine[Any, Any, T]]
+    ) -> T:
         server = next((server for server in self.settings if server.name == name), None)
         if server is None:
             raise Mistake(f"There is no MCP server {name!r}.")
         first = server.name not in self._connections
+        caller = Caller(client, asyncio.get_running_loop()) if client is not None else None
 
         async def asked() -> T:
             connection = self._connection(server)
             try:
-                return await ask(connection)
+                with connection.questions.of(caller):
+                    answer = await ask(connection)
+                if relisting := self._relisting.get(name):  # the call changed what there is, so the model shall see it
+                    await asyncio.wait({relisting}, timeout=CHANGE_S)
+                return answer
             except Unreachable as error:
                 raise Mistake(f"The MCP server {name} cannot be reached: {error}.") from error
             finally:
@@ -217,7 +266,12 @@ class Servers:
     def _connection(self, server: McpServerSettings) -> McpConnection:
         if server.name not in self._connections:
             self._connections[server.name] = McpConnection(
-                server, root=self._root, env=self._env, version=self._version, tokens=self.tokens(server)
+                server,
+                root=self._root,
+                env=self._env,
+                version=self._version,
+                tokens=self.tokens(server),
+                changed=partial(self._changed, server),
             )
         return self._connections[server.name]
 
