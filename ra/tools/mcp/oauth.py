@@ -119,9 +119,9 @@ class Browser:
     def provider(self, url: str, tokens: Tokens) -> "OAuthClientProvider":
         from mcp.client.auth import OAuthClientProvider
 
-        metadata = _metadata(self._socket.getsockname()[1])
-        tokens.forget_client(str((metadata.redirect_uris or [""])[0]))
-        self._provider = OAuthClientProvider(url, metadata, tokens, self.show, self.wait)
+        port = self._socket.getsockname()[1]
+        tokens.forget_client(_redirect(port))
+        self._provider = OAuthClientProvider(url, _metadata(port), tokens, self.show, self.wait)
         return self._provider
 
     def close(self, tokens: Tokens | None) -> None:
@@ -162,13 +162,17 @@ class Browser:
         writer.close()
 
 
+def _redirect(port: int) -> str:
+    return f"http://127.0.0.1:{port}/callback"
+
+
 def _metadata(port: int) -> "OAuthClientMetadata":
     from mcp.shared.auth import OAuthClientMetadata
     from pydantic import AnyUrl
 
     return OAuthClientMetadata(
         client_name="ra",
-        redirect_uris=[AnyUrl(f"http://127.0.0.1:{port}/callback")],
+        redirect_uris=[AnyUrl(_redirect(port))],
         token_endpoint_auth_method="none",  # noqa: S106 - a program on the user's machine keeps no secret
     )
 
