@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -43,6 +44,8 @@ class Streams:
         self.colour = _colour(env, self.err_tty) and not plain
         self.moving = self.err_tty and not plain and env.get("TERM") != "dumb"
         self.asking = False  # a person is asked: nothing may move
+        self.unanswered = ""  # the call that was asked about last, while nobody has answered
+        self.asked_s = 0.0  # spent so: no clock counts it
         self.plain = plain or env.get("TERM") == "dumb"
         self.closed = sys.stdout is None
         self.failed = False  # the answer could not be written
@@ -64,15 +67,17 @@ class Streams:
                 self.err(f"ra: the answer could not be written: {error.strerror}.\n")
 
     @contextlib.contextmanager
-    def asked(self) -> Iterator[None]:
+    def asked(self, call_id: str) -> Iterator[None]:
         """While a person is asked, the spinner stands still and its line is empty."""
-        self.asking = True
+        self.asking, self.unanswered, began = True, call_id, time.monotonic()
         if self.moving:
             self.err("\r\x1b[2K")
         try:
             yield
+            self.unanswered = ""
         finally:
             self.asking = False
+            self.asked_s += time.monotonic() - began
 
     def err(self, text: str, *, dim: bool = False) -> None:
         if sys.stderr is None:
@@ -112,6 +117,7 @@ class TextFace:
         self.verbose = verbose
         self._line_open = False  # the terminal's cursor is behind text of the answer
         self._thinking_open = False
+        self._running: dict[str, tuple[ToolCall, float]] = {}  # and since when; less the time for which was asked
 
     def hear(self, event: Event) -> None:
         match event:
@@ -131,8 +137,11 @@ class TextFace:
                     self.streams.err(visible(text), dim=True)
             case ToolStarted(call):
                 self.note(f"· {describe(call)}")
-            case ToolEnded(call, result) if result.is_error or self.verbose:
-                self.note(f"  {'failed' if result.is_error else 'gave'}: {visible_line(brief(result.content))}")
+                self._running[call.id] = call, self._now()
+            case ToolEnded(call, result):
+                self._running.pop(call.id, None)
+                if result.is_error or self.verbose:
+                    self.note(f"  {'failed' if result.is_error else 'gave'}: {visible_line(brief(result.content))}")
             case Retrying(reason, wait_s, restart, most):
                 self._close_line()
                 self._retries += 1
@@ -151,8 +160,18 @@ class TextFace:
             case _:
                 pass
 
+    def _now(self) -> float:
+        return time.monotonic() - self.streams.asked_s
+
     def _end(self, end: RunEnded) -> None:
         self._close_thinking()
+        if self.streams.err_tty:
+            for call, began in self._running.values():
+                asked = call.id == self.streams.unanswered
+                state = (
+                    "not run: stopped before you answered" if asked else f"stopped after {self._now() - began:.0f} s"
+                )
+                self.note(f"{chr(10) * asked}  {describe(call)}: {state}")
         if not self._at_once:
             self._close_line()
         elif end.answer and end.outcome in {"answered", "refused", "limit", "interrupted"}:

@@ -48,7 +48,8 @@ def ask_on_terminal(streams: Streams) -> Asker:
     async def ask(question: Question) -> Answer:
         async with lock:
             stop = threading.Event()
-            with streams.asked():
+            await asyncio.sleep(0)  # what happened before the question is shown before it
+            with streams.asked(question.call.id):
                 streams.err(_subject(question, streams))
                 try:
                     return await asyncio.to_thread(_read_answer, question, streams, stop)

@@ -52,7 +52,7 @@ class Spinner:
             number += 1
             spent = f" · {self._tokens:,} tokens · ${self._dollars:.4f}" if self._tokens else ""
             frame = FRAMES[number % len(FRAMES)]
-            self.streams.err(f"\r\x1b[2K{frame} {self._doing} {now - self._began:.0f} s{spent}")
+            self.streams.err(f"\r\x1b[2K{frame} {self._doing} {now - self._began - self.streams.asked_s:.0f} s{spent}")
             self._drawn = True
 
     def _wipe(self) -> None:

@@ -8,7 +8,7 @@ import signal
 import time
 from collections.abc import Awaitable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -39,6 +39,8 @@ SPOKEN = {"exit": "/quit", "quit": "/quit", "/exit": "/quit", "?": "/help", "/?"
 """What other programs understand, and the command here."""
 
 QUIET = "/edits next"  # Shift-Tab: the status line is the answer
+
+T = TypeVar("T")
 
 _COMMAND = re.compile(r"/[a-z]*(\s|$)")
 
@@ -223,6 +225,8 @@ class Repl:
             task, self._doing = self._doing, None
             if not task.cancelled():
                 task.result()
+            elif not self._code.done():
+                self.say(f"Stopped: {visible_line(typed, 40)} did not finish.", "yellow")
             if self._code.done():
                 return
         self.leave(0)
@@ -276,6 +280,14 @@ class Repl:
         elif self.unfinished:
             self._echo(resume_banner.GO_ON)
             await self._prompt(resume_banner.GO_ON)
+
+    async def working(self, what: str, work: Awaitable[T]) -> T:
+        """Do a part of a command that may take a while: after a second the screen says what goes on."""
+        self.telling.work(what)
+        try:
+            return await work
+        finally:
+            self.telling.work("")
 
     async def _shell(self, command: str) -> None:
         output = await shell.run(command, self.terminal, self.app.env.get("SHELL", ""))
@@ -376,8 +388,11 @@ class Repl:
 
     async def ask(self, question: Question) -> Answer:
         async with self._asking:
+            await asyncio.sleep(0)  # what happened before the question is heard before it
             await self.flush()
+            self.telling.ask(question.call.id)
             answer = await permission_prompt.ask(question, self.terminal, self.paper)
+            self.telling.answered()
         if answer.edited is not None:
             self.telling.edited[question.call.id] = answer.edited
         elif question.change is not None:

@@ -68,7 +68,8 @@ class Telling:
         self._ready: deque[MarkdownStream | str] = deque()  # in the order of the screen; words are rendered late
         self._thought = ""
         self._thinking_since = 0.0
-        self._since = 0.0
+        self._since = self._asked_at = 0.0
+        self._asked = ""  # the call that a person is asked about
         self._running: dict[str, _Running] = {}
         self._retries = self._most_retries = 0
         self._retry = ""  # why the last attempt failed, until the next one begins
@@ -82,11 +83,26 @@ class Telling:
         self._since = self._clock()
         self.busy = "waiting for the model"
 
+    def work(self, what: str) -> None:
+        """A command of the user that takes a while; "" when it is done."""
+        self._since, self.busy = self._clock(), what
+
+    def ask(self, call_id: str) -> None:
+        """A person is asked about a call: no time passes until `answered`."""
+        self._asked, self._asked_at = call_id, self._clock()
+
+    def answered(self) -> None:
+        waited = self._clock() - self._asked_at
+        self._since += waited
+        for running in self._running.values():
+            running.began += waited
+        self._asked = ""
+
     def hear(self, event: Event) -> None:
         """Cheap for words: rendering them is for `take`."""
         if not isinstance(event, ThinkingDelta):
             self._fold_thinking()
-        if not isinstance(event, Retrying):
+        if not isinstance(event, Retrying | RunEnded):
             self._retry = ""
         match event:
             case TextDelta(text):
@@ -197,6 +213,10 @@ class Telling:
     def _stop_running(self) -> None:
         """A call that was interrupted stays on the screen and in /tools, with what it had printed."""
         for running in self._running.values():
+            if running.call.id == self._asked:
+                words = f"✗ {describe(running.call)} → not run: stopped before you answered"
+                self._ready.append(self._paper.line(words, "yellow"))
+                continue
             seconds = self._clock() - running.began
             head = f"✗ {describe(running.call)} → stopped after {seconds:.0f} s"
             self._ready.append(self._paper.line(head, "yellow"))
@@ -207,7 +227,10 @@ class Telling:
 
     def _end(self, end: RunEnded) -> None:
         self._stop_running()
-        self.busy, self._running = "", {}
+        if self._retry and end.outcome == "interrupted":
+            of = f" of {self._most_retries}" if self._most_retries else ""
+            self.note(f"{self._retry} Stopped before retry {self._retries}{of}", "yellow")
+        self.busy, self._running, self._retry = "", {}, ""
         if end.outcome == "empty":
             self.note("the model gave an empty answer; ask again, or choose another with /model", "yellow")
         elif end.outcome == "refused":

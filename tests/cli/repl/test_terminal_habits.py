@@ -169,3 +169,69 @@ def test_after_a_failure_enter_sends_the_same_prompt_once_more(start: Start, mod
     terminal.enter()
     terminal.wait("The answer.")
     assert model.said().count("the question") == 1
+
+
+def asks_to_write(body: dict[str, Any]) -> Step:
+    return Step(calls=(Call("Write", {"path": "CLAUDE.md", "content": "be good\n"}),))
+
+
+STAGES: dict[str, tuple[Any, str, str]] = {
+    "before the first byte": (lambda body: Step(text="late", delay_s=30), "waiting for the model", "· stopped;"),
+    "thinking": (lambda body: Step(thinking="hm, " * 400, text="x", pace_s=0.1), "hm,", "· thought for"),
+    "text": (lambda body: Step(text="some words " * 400, pace_s=0.1), "some words", "· stopped;"),
+    "a tool": (running("echo half-way; sleep 30"), "half-way", "sleep 30 → stopped after"),
+    "a question": (asks_to_write, "Run it?", "✗ Write CLAUDE.md → not run: stopped before you answered"),
+    "a retry": (
+        lambda body: Step(fault=Fault("status", status=529)),
+        "Retry 2",
+        "Overloaded (529). Stopped before retry",
+    ),
+}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_ctrl_c_says_what_was_stopped_and_the_session_goes_on(start: Start, model: Model, stage: str) -> None:
+    model.answer, until, said = STAGES[stage]
+    terminal = start("--sandbox", "off", "--allow", "Bash", columns=110)
+    terminal.enter("do it")
+    terminal.wait(until)
+    terminal.type("\x03")
+    terminal.wait("· stopped; what was said is kept")
+    assert said in terminal.text
+    model.answer = lambda body: Step(text="The next answer.")
+    terminal.enter("go on")
+    terminal.wait("The next answer.")
+
+
+def test_a_summary_that_is_being_made_is_shown_and_can_be_stopped(start: Start, model: Model) -> None:
+    model.answer = lambda body: Step(text="some words " * 800)
+    terminal = start("--compaction", "summarize", "--set", "agent.compaction.contextWindow=30000", rows=50)
+    for number in range(4):
+        terminal.enter(f"prompt {number} {'with filler ' * 150}")
+        terminal.wait(lambda number=number: len(model.bodies) == number + 1)
+        terminal.wait(lambda: "Ctrl-C stops" not in terminal.text and terminal.text.rstrip().splitlines()[-2] == "›")
+    model.answer = lambda body: Step(text="late", delay_s=30)
+    terminal.enter("/compact")
+    terminal.wait("Compact?")
+    terminal.look(0.3)
+    terminal.type("y")
+    terminal.wait("compacting")
+    terminal.type("\x03")
+    terminal.wait("Stopped: /compact did not finish.")
+    model.answer = lambda body: Step(text="The next answer.")
+    terminal.enter("go on")
+    terminal.wait("The next answer.")
+
+
+def test_a_one_shot_that_is_stopped_says_which_call_was(shell: Shell, model: Model) -> None:
+    for answer, until, said in (
+        (running("echo x; sleep 30"), "sleep 30", "  Bash echo x; sleep 30: stopped after"),
+        (asks_to_write, "Run it?", "  Write CLAUDE.md: not run: stopped before you answered"),
+    ):
+        model.answer = answer
+        argv = [RA, "--sandbox", "off", "--allow", "Bash", "do it"]
+        with PtyTerminal(argv, env=shell.env, cwd=shell.project, columns=110) as terminal:
+            terminal.wait(until)
+            terminal.type("\x03")
+            assert terminal.wait_exit() == 130
+            assert said in terminal.text

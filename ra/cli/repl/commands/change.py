@@ -34,7 +34,7 @@ async def compact(repl: Repl, argument: str) -> None:
     if key in ("", "n"):
         return
     task = session.compact(argument) if key == "y" else session.compact_by(alternatives[key], argument)
-    checkpoint = await task
+    checkpoint = await repl.working("compacting", task)
     if checkpoint is not None:
         repl.status.shortened = checkpoint.after
         sizes = f"{checkpoint.before:,} → {checkpoint.after:,} tokens"

@@ -52,7 +52,7 @@ async def resume(repl: Repl, argument: str) -> None:
     session = repl.app.session(repl.app.timeline(info.id), recipe=repl.session.recipe)
     await repl.switch(session)
     if shorter:
-        await session.compact(reason="resumed")
+        await repl.working("compacting", session.compact(reason="resumed"))
     repl.greet()
 
 
