@@ -38,7 +38,7 @@ from ra.system import plugins
 from ra.system.environment import clean
 from ra.timeline.in_memory import MemoryTimeline
 from ra.timeline.sqlite import SqliteStore
-from ra.timeline.store import Store
+from ra.timeline.store import Store, StoredTimeline
 from ra.tools.tool import Tool
 
 if TYPE_CHECKING:
@@ -226,14 +226,11 @@ class App:
             tier_two=threshold,
         )
 
-    def _stored_recipe(self, timeline: Timeline) -> Recipe:
+    def _stored_recipe(self, timeline: StoredTimeline) -> Recipe:
         """What the last request of a session was made with; the configuration's, where a flag names a model."""
-        configured: Configured | None = None
-        for event in timeline.events():
-            if isinstance(event.fact, Configured):
-                configured = event.fact
         if self._by_flag("model"):
             return self.recipe
+        configured = timeline.configured()
         if configured is None:
             try:
                 return self.recipe

@@ -16,11 +16,18 @@ from ra.core.value import Value, encode
 
 
 class RequestPart(msgspec.Struct, frozen=True):
-    """A piece of a request as it is serialised, in the order in which providers read them."""
+    """A piece of a request, in the order in which providers read them."""
 
     source: str
     piece: str | ToolSpec | Section | Message
-    body: bytes
+
+    @property
+    def body(self) -> bytes:
+        """The piece as it is serialised; made when it is asked for, since that of a long request is large."""
+        return self.piece.encode() if isinstance(self.piece, str) else encode(self.piece)
+
+    def equals(self, other: "RequestPart") -> bool:
+        return self.piece is other.piece or self.body == other.body
 
     def tokens(self, estimator: Estimator) -> int:
         """In o200k_base."""
@@ -37,10 +44,10 @@ class RequestPart(msgspec.Struct, frozen=True):
 
 def parts(request: Request) -> Iterator[RequestPart]:
     """The model, since caches are not shared between models; then tools, sections and messages."""
-    yield RequestPart("model", request.model, request.model.encode())
-    yield from (RequestPart("tools", spec, encode(spec)) for spec in request.tools)
-    yield from (RequestPart(section.name, section, encode(section)) for section in request.sections)
-    yield from (RequestPart(source_of(message), message, encode(message)) for message in request.messages)
+    yield RequestPart("model", request.model)
+    yield from (RequestPart("tools", spec) for spec in request.tools)
+    yield from (RequestPart(section.name, section) for section in request.sections)
+    yield from (RequestPart(source_of(message), message) for message in request.messages)
 
 
 class Difference(Value, frozen=True):
@@ -64,16 +71,15 @@ def first_difference(old: Request, new: Request, estimator: Estimator) -> Differ
     before, after = list(parts(old)), list(parts(new))
     offset = 0
     for index, part in enumerate(before):
-        body = after[index].body if index < len(after) else b""
-        if body != part.body:
-            equal_bytes = _same(part.body, body)
-            around = slice(max(0, equal_bytes - 40), equal_bytes + 40)
-            lost, sent = (
-                estimator.scaled(sum(one.tokens(estimator) for one in rest[index:])) for rest in (before, after)
-            )
-            excerpts = (part.body[around].decode(errors="replace"), body[around].decode(errors="replace"))
-            return Difference(offset + equal_bytes, part.source, lost, min(lost, sent), *excerpts)
-        offset += len(part.body)
+        if index < len(after) and part.equals(after[index]):
+            offset += len(part.body)
+            continue
+        old_body, body = part.body, after[index].body if index < len(after) else b""
+        equal_bytes = _same(old_body, body)
+        around = slice(max(0, equal_bytes - 40), equal_bytes + 40)
+        lost, sent = (estimator.scaled(sum(one.tokens(estimator) for one in rest[index:])) for rest in (before, after))
+        excerpts = (old_body[around].decode(errors="replace"), body[around].decode(errors="replace"))
+        return Difference(offset + equal_bytes, part.source, lost, min(lost, sent), *excerpts)
     return None
 
 
@@ -121,13 +127,14 @@ def report(
 ) -> Report:
     """`previous` is the request whose prefix the provider may still hold, if it is the same model that is asked. What
     is new is priced as cache write. `rate` is what the session's own bill says; None: the estimator's factor."""
-    cached_bodies = [part.body for part in parts(previous)] if previous and previous.model == request.model else []
+    cached_parts = parts(previous) if previous and previous.model == request.model else iter(())
     rate = estimator.factor if rate is None else rate
     rows: dict[tuple[str, Role], Row] = {}
     total = cached = plain = 0
     extends = True
-    for index, part in enumerate(parts(request)):
-        extends = extends and index < len(cached_bodies) and cached_bodies[index] == part.body
+    for part in parts(request):
+        cached_part = next(cached_parts, None)
+        extends = extends and cached_part is not None and cached_part.equals(part)
         if isinstance(part.piece, str):
             continue
         before, plain = scaled(plain, rate), plain + part.tokens(estimator)
@@ -158,8 +165,11 @@ def _add(known: Row, row: Row, tokens: int, *, cached: int) -> Row:
 
 def _cut(message: Message) -> str:
     """What a marker in the message says of the way back."""
-    references = dict.fromkeys(called or read for called, read in _RECALLED.findall(text_of(message)))
-    if not references or (message.role in ("user", "assistant") and not message.name and "[…" not in text_of(message)):
+    text = text_of(message)
+    if "recall" not in text:  # most say nothing of it, and a search for the words costs more
+        return ""
+    references = dict.fromkeys(called or read for called, read in _RECALLED.findall(text))
+    if not references or (message.role in ("user", "assistant") and not message.name and "[…" not in text):
         return ""
     what = "hidden" if message.name == COMPACTED else "shortened"
     return f"{what}: recall " + ", ".join(reference for reference in references if reference != "#N")

@@ -10,7 +10,7 @@ from typing import Literal
 from ra.context.settings import CompactionSettings
 from ra.context.tokens import Estimator, scaled
 from ra.context.view import View
-from ra.core.facts import Checkpointed, Configured, EntryRemoved, EntrySet, Fact, Rewrite, Spent, TimelineEvent
+from ra.core.facts import Checkpointed, Configured, EntryRemoved, EntrySet, Fact, Rewrite, Said, Spent, TimelineEvent
 from ra.core.messages import Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import Effort, Request, Usage
 from ra.core.value import Value, encode
@@ -229,6 +229,9 @@ class Meter:
 
     def apply(self, event: TimelineEvent) -> None:
         fact = event.fact
+        if isinstance(fact, Said):  # most are, and none of them says anything about a size
+            self._view.apply(event)
+            return
         if self._rewrites(fact):
             self._billed = None
         self._view.apply(event)

@@ -37,14 +37,14 @@ Position = tuple[int, int]
 """A position of the timeline, and the number of a block in it: a fact may hold many messages."""
 
 
-class Item(msgspec.Struct, frozen=True):
+class Item(msgspec.Struct, frozen=True, gc=False):
     """A message, and the place of its first block."""
 
     place: Position
     message: Message
 
 
-class Group(msgspec.Struct, frozen=True):
+class Group(msgspec.Struct, frozen=True, gc=False):
     """A group of the conversation, or one piece of context among it. Never split."""
 
     kind: Literal["said", "notice", "entry", "marker", "handover"]
@@ -125,6 +125,8 @@ class View:
                 group = self._say(Item((event.at, 0), message))
                 if group and group.is_prompt:
                     self.prompted.append(group)
+            case Spent() | Cut() | CacheDecided() | Titled() | Failed() | Interrupted():
+                pass
             case Noticed(section):
                 self.groups.append(Group("notice", Item((event.at, 0), render.notice(section)), section=section))
             case EntrySet(id, content, name, attrs):
@@ -150,8 +152,6 @@ class View:
                 self._rewind(to)
             case Configured() as configured:
                 self._configure(configured)
-            case Cut() | Spent() | CacheDecided() | Titled() | Failed() | Interrupted():
-                pass
             case _:
                 assert_never(event.fact)
 
@@ -300,8 +300,9 @@ class View:
                     single = message if len(message.blocks) == 1 else msgspec.structs.replace(message, blocks=(part,))
                     self._answer(part.call_id, Item((at, block + number), single))
             return None
-        group = Group("said", item, results=(None,) * len(message.calls))
-        self._open.update(call.id for call in message.calls)
+        calls = message.calls
+        group = Group("said", item, results=(None,) * len(calls))
+        self._open.update([call.id for call in calls])
         self.groups.append(group)
         if self.first is None and group.is_prompt:
             self.first = group.place

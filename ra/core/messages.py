@@ -76,7 +76,7 @@ class Message(Value, frozen=True):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        return tuple(block for block in self.blocks if isinstance(block, ToolCall))
+        return tuple([block for block in self.blocks if isinstance(block, ToolCall)])
 
 
 def say(role: Role, text: str, *, name: str = "") -> Message:

@@ -69,8 +69,10 @@ class Journal:
         self.torn_off = False  # facts since then are lost when the process ends
         self._folds = folds
         self._progress = progress
+        appliers = [fold.apply for fold in folds]
         for event in timeline.events():
-            self._apply(event)
+            for apply in appliers:
+                apply(event)
 
     @property
     def session(self) -> str:

@@ -40,9 +40,10 @@ class Repairs:
         # Ids may come again in a later turn: a result belongs to the oldest call of its id that has none.
         for block in message.blocks:
             if isinstance(block, ToolResult):
-                answered = next((call for call in self._open if call.id == block.call_id), None)
-                if answered is not None:
-                    self._open.remove(answered)
+                for number, call in enumerate(self._open):
+                    if call.id == block.call_id:
+                        del self._open[number]
+                        break
             elif isinstance(block, ToolCall):
                 self._open.append(block)
 

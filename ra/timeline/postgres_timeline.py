@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
 from ra.core.errors import RaError, SessionInUse, StoreAway, StoreError, UsageError
-from ra.core.facts import Fact, TimelineEvent
+from ra.core.facts import Configured, Fact, TimelineEvent
 from ra.core.ports import Hit
 from ra.core.text import reference
 from ra.timeline.postgres_database import Connection, PostgresDatabase
 from ra.timeline.postgres_search import find, vector
 from ra.timeline.search import searchable
-from ra.timeline.store import SessionRow, encoded, event_of, tag
+from ra.timeline.store import SessionRow, encoded, event_of, newest_configured, tag
 
 PAGE = 2000
 
@@ -166,6 +166,17 @@ class PostgresTimeline:
     def texts(self) -> list[str]:
         query = "SELECT body FROM ra_texts JOIN ra_keepers USING (ref) WHERE session = %(key)s ORDER BY ref"
         return [bytes(body).decode() for (body,) in self._database.rows(query, {"key": self._key})]
+
+    def configured(self) -> Configured | None:
+        for event in reversed(self._unsaved):
+            if isinstance(event.fact, Configured):
+                return event.fact
+        query = (
+            "SELECT at, time, fact FROM ra_events WHERE session = %(key)s AND kind = 'configured' "
+            "ORDER BY at DESC LIMIT 1"
+        )
+        rows = self._database.rows(query, {"key": self._key}) if self._key is not None else []
+        return newest_configured([(at, time, bytes(fact)) for at, time, fact in rows])
 
     def close(self) -> None:
         """Raises StoreError when something that was recorded cannot be stored any more."""

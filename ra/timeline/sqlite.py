@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ra.core.errors import SessionInUse, StoreError, UsageError, UserError
-from ra.core.facts import Fact, TimelineEvent
+from ra.core.facts import Configured, Fact, TimelineEvent
 from ra.core.ports import Hit
 from ra.timeline import sqlite_rows as rows
 from ra.timeline import store
@@ -317,6 +317,10 @@ class SqliteTimeline:
     def texts(self) -> list[str]:
         with self._database.reading() as connection:
             return [] if connection is None or self._key is None else rows.texts(connection, self._key)
+
+    def configured(self) -> Configured | None:
+        with self._database.reading() as connection:
+            return None if connection is None or self._key is None else rows.configured(connection, self._key)
 
     def close(self) -> None:
         if self._lock is not None:

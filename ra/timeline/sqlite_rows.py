@@ -7,12 +7,12 @@ That costs about 0.1 ms per event, and a search then finds everything at once, i
 import sqlite3
 from collections.abc import Iterable, Iterator
 
-from ra.core.facts import Fact, TimelineEvent
+from ra.core.facts import Configured, Fact, TimelineEvent
 from ra.core.ports import Hit
 from ra.core.text import reference
 from ra.timeline.search import expressions, hit, holds, needle, searchable, spaced, terms
 from ra.timeline.sqlite_file import at_of, key_of
-from ra.timeline.store import SessionRow, encoded, event_of, tag
+from ra.timeline.store import SessionRow, encoded, event_of, newest_configured, tag
 
 LAST = "(SELECT key FROM events WHERE key BETWEEN s.key << 32 AND s.key << 32 | 4294967295 ORDER BY key DESC LIMIT 1)"
 """The key of the last event of a session `s`; NULL when it has none."""
@@ -49,6 +49,16 @@ def read(connection: sqlite3.Connection, session: int, since: int, limit: int) -
         (key_of(session, max(since, 0)), key_of(session + 1, 0), limit),
     ).fetchall()
     return [event_of(at_of(key), time, fact) for key, time, fact in page]
+
+
+def configured(connection: sqlite3.Connection, session: int) -> Configured | None:
+    """The newest of its kind. The kinds before it are read, but not what they hold."""
+    newest = connection.execute(
+        "SELECT key & 4294967295, time, fact FROM events WHERE key > ? AND key < ? AND kind = 'configured' "
+        "ORDER BY key DESC LIMIT 1",
+        (key_of(session, 0), key_of(session + 1, 0)),
+    ).fetchall()
+    return newest_configured(newest)
 
 
 def copy(connection: sqlite3.Connection, source: int, target: int, upto: int) -> None:

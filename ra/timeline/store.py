@@ -9,7 +9,7 @@ from typing import Any, Protocol, TypeVar
 import msgspec
 
 from ra.core.errors import StoreError, UserError
-from ra.core.facts import Fact, TimelineEvent
+from ra.core.facts import Configured, Fact, TimelineEvent
 from ra.core.model import Usage
 from ra.core.ports import Hit, Timeline
 from ra.core.value import Value, encode
@@ -74,6 +74,10 @@ class StoredTimeline(Timeline, Protocol):
 
     def texts(self) -> list[str]:
         """All that this session keeps outside its log."""
+        ...
+
+    def configured(self) -> Configured | None:
+        """What the last request was made with, without reading the log; None before the first."""
         ...
 
 
@@ -297,6 +301,15 @@ def event_of(at: int, time: float, fact: bytes) -> TimelineEvent:
         return TimelineEvent(at, time, _however_deep(_facts.decode, fact))
     except msgspec.DecodeError as error:
         raise StoreError(f"The event at position {at} is damaged and cannot be read: {error}.") from error
+
+
+def newest_configured(rows: Sequence[tuple[int, float, bytes]]) -> Configured | None:
+    """The fact of the one row, if there is one, of the kind `configured`."""
+    for row in rows:
+        fact = event_of(*row).fact
+        assert isinstance(fact, Configured)
+        return fact
+    return None
 
 
 def _however_deep(convert: Callable[[Any], T], value: Any) -> T:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.core.errors import SessionInUse, UsageError, UserError
-from ra.core.facts import EntrySet, Fact, Said, Spent, TimelineEvent
+from ra.core.facts import Configured, EntrySet, Fact, Said, Spent, TimelineEvent
 from ra.core.messages import Message, ToolCall, say
 from ra.core.model import Usage
 from ra.timeline.in_memory import MemoryTimeline
@@ -290,6 +290,15 @@ def test_a_session_from_elsewhere_is_stored_with_its_times_and_texts(store: Stor
     assert (list(adopted.events()), adopted.texts()) == (events, ["kept"])
     with pytest.raises(UserError, match="number 2 is out of order"):
         store.adopt("/p", events[1:])
+
+
+def test_what_the_last_request_was_made_with_is_found_without_reading_the_log(store: Store) -> None:
+    timeline, newest = store.create("/p"), Configured("anthropic", "new", "timeline")
+    assert timeline.configured() is None
+    timeline.append(Configured("anthropic", "old", "timeline"), prompt("one"), newest, prompt("two"))
+    other = store.create("/p")
+    other.append(Configured("openai", "another session's", "timeline"))
+    assert timeline.configured() == newest
 
 
 def test_where_nothing_was_recorded_nothing_is_found(store: Store) -> None:

@@ -58,11 +58,11 @@ class Segment:
 
     def apply(self, event: TimelineEvent) -> None:
         match event.fact:
-            case Said(message) if message.role == "user" and not message.name:
-                self.turns += 1
-                self.heard = event.time
-            case Said(message) if message.role == "assistant":
-                self.heard = event.time
+            case Said(message):
+                prompt = message.role == "user" and not message.name
+                self.turns += prompt
+                if prompt or message.role == "assistant":
+                    self.heard = event.time
             case Spent(purpose="turn", usage=usage):
                 self.last = usage
                 self.heard = event.time
