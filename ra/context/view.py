@@ -300,8 +300,7 @@ class View:
                     single = message if len(message.blocks) == 1 else msgspec.structs.replace(message, blocks=(part,))
                     self._answer(part.call_id, Item((at, block + number), single))
             return None
-        calls = message.calls
-        group = Group("said", item, results=(None,) * len(calls))
+        group = Group("said", item, results=(None,) * len(calls := message.calls))
         self._open.update([call.id for call in calls])
         self.groups.append(group)
         if self.first is None and group.is_prompt:
