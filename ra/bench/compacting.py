@@ -11,7 +11,6 @@ from ra.bench.trace import RecordedCall, Trace
 from ra.context.engine import Engine
 from ra.context.settings import CompactionSettings
 from ra.context.size import Window
-from ra.context.tokens import Estimator
 from ra.core.facts import Checkpointed, Configured, Edited, Fact, Kept, Rotated, Said, Spent, TimelineEvent
 from ra.core.messages import Message, say
 from ra.core.model import ModelInfo, Reply, Request, Section, Usage
@@ -36,7 +35,7 @@ class Compacting:
         name: str = "",
     ) -> None:
         self.name = name or settings.strategy
-        self._estimator = Estimator(trace.factor)
+        self._estimator = trace.estimator.at(trace.factor)
         self._engine = Engine(
             settings,
             estimator=self._estimator,

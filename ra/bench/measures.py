@@ -12,6 +12,7 @@ from ra.context.compaction.quotes import sentences, typed_text
 from ra.context.render import COMPACTED, HANDOVER
 from ra.core.facts import Said
 from ra.core.messages import Message, Text
+from ra.core.value import same_head
 from ra.costs.promptcache import CachePiece
 
 LEAST_LINE = 25  # characters of a line that counts; shorter ones come back by chance
@@ -104,11 +105,7 @@ class Sight:
 
     def look(self, messages: Sequence[Message]) -> None:
         """These messages are in front of the model now."""
-        matching = 0
-        for old, new in zip(self._messages, messages, strict=False):
-            if old is not new:
-                break
-            matching += 1
+        matching = same_head(self._messages, messages)
         for message in self._messages[matching:]:
             self._bag.subtract(self._memory.of(message))
             if _stands_in(message):

@@ -11,7 +11,7 @@ from ra.context.render import SHOWN
 from ra.core.facts import TimelineEvent
 from ra.core.messages import Message
 from ra.core.model import Marks, Section, ToolSpec, Usage
-from ra.core.value import Value, encode
+from ra.core.value import Value, encode, same_head
 from ra.costs.prices import MILLION, PriceRow
 from ra.costs.promptcache import CachePiece, CacheRules, PromptCache
 
@@ -123,6 +123,8 @@ class Billing:
         sizes = [size for size in (warm_base, trace.base - warm_base) if size] or [0]
         self._base = [CachePiece(size, number) for number, size in enumerate(sizes)]
         self._fixed: dict[int, tuple[ToolSpec | Section, CachePiece]] = {}
+        # Of the last request: what its pieces begin with, its messages, its pieces, and where each message ends.
+        self._last: tuple[Sequence[CachePiece], Sequence[Message], list[CachePiece], list[int]] = ((), (), [], [])
 
     def bill(self, sent: Sent, call: RecordedCall, *, as_billed: bool = False) -> tuple[Usage, Decimal, bool]:
         """One request, its price, and whether its cache was lost for a reason outside the conversation.
@@ -196,13 +198,17 @@ class Billing:
 
     def _pieces(self, head: Sequence[CachePiece], messages: Sequence[Message]) -> tuple[list[CachePiece], list[int]]:
         """A piece for each block, and the index of the last piece of each message."""
-        pieces, ends = list(head), []
-        for message in messages:
+        last_head, last_messages, last_pieces, last_ends = self._last
+        shared = same_head(last_messages, messages) if list(head) == list(last_head) else 0
+        ends = last_ends[:shared]
+        pieces = last_pieces[: ends[-1] + 1] if shared else list(head)
+        for message in messages[shared:]:
             cached = self._known.get(id(message))
             if cached is None:
                 cached = self._known[id(message)] = (message, self._blocks(message))
             pieces += cached[1]
             ends.append(len(pieces) - 1)
+        self._last = (head, messages, pieces, ends)
         return pieces, ends
 
     def _blocks(self, message: Message) -> list[CachePiece]:
@@ -257,9 +263,10 @@ def replay(
             again |= set(map(id, missing))
             again_tokens += tokens
         tally.add(usage, dollars, extra, len(missing))
-        tally.see(len(need.names), sight.sees(need).names, sight.sees_without_index(need).names, "names")
-        tally.see(len(need.lines), sight.sees(need).lines, sight.sees_without_index(need).lines, "lines")
-        tally.see(need.sentences, sight.sees(need).sentences, sight.sees_without_index(need).sentences, "words")
+        seen, plain = sight.sees(need), sight.sees_without_index(need)
+        tally.see(len(need.names), seen.names, plain.names, "names")
+        tally.see(len(need.lines), seen.lines, plain.lines, "lines")
+        tally.see(need.sentences, seen.sentences, plain.sentences, "words")
         tally.rewrites += sent.rewritten
         tally.lost += lost
         points.append(

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from operator import is_
 from typing import NamedTuple
 
 from ra.bench.recorded import is_own, requests_of
@@ -10,6 +9,7 @@ from ra.context.tokens import Estimator
 from ra.core.facts import Configured, Cut, Said, Spent, TimelineEvent
 from ra.core.messages import Message
 from ra.core.model import Marks, Section, ToolSpec, Usage
+from ra.core.value import same_head
 
 PACE_S = 10.0  # between calls of a transcript without times
 LARGEST = 10_000_000  # tokens of a request; no window is larger: a bill beyond that is damaged
@@ -105,9 +105,7 @@ class Trace:
                     paid += Decimal(event.fact.dollars or 0)
             event_count = call.place
             messages = fold.messages
-            keep = min(len(before), len(messages))
-            if not all(map(is_, messages, before)):
-                keep = next(n for n, (new, old) in enumerate(zip(messages, before, strict=False)) if new is not old)
+            keep = same_head(before, messages)
             sent.append(SentRequest(keep, messages[keep:], fold.fixed, fold.marks(), fold.rewritten, paid))
             fold.rewritten = False
             before = messages

@@ -52,6 +52,12 @@ class Estimator:
         self._tools: Memory[ToolSpec] = Memory(id, weight=1_000_000)
         self._bounds: Memory[Message] = Memory(id, weight=32_000_000)
 
+    def at(self, factor: float) -> "Estimator":
+        """An estimator with another factor; what either counted, both remember."""
+        twin = Estimator(factor)
+        twin._texts, twin._messages, twin._tools, twin._bounds = self._texts, self._messages, self._tools, self._bounds
+        return twin
+
     @property
     def factor(self) -> float:
         """How many of its own tokens the model counts for one of o200k_base."""

@@ -5,6 +5,8 @@ and the same declaration also reads and writes the JSON that the timeline stores
 """
 
 import re
+from collections.abc import Sequence
+from operator import is_
 from typing import Any
 
 import msgspec
@@ -27,6 +29,17 @@ class Value(msgspec.Struct, frozen=True, tag_field="type", tag=tag_of, omit_defa
 
     Values are trees, so the garbage collector need not look at them: 16 bytes less each, and shorter pauses.
     """
+
+
+def same_head(old: Sequence[object], new: Sequence[object]) -> int:
+    """How many items both begin with, the very same objects: what a request shares with the one before it.
+
+    Requests grow, so mostly the one is the head of the other, and that is seen without a loop of ours.
+    """
+    shared = min(len(old), len(new))
+    if all(map(is_, old, new)):
+        return shared
+    return next(number for number, (one, other) in enumerate(zip(old, new, strict=False)) if one is not other)
 
 
 def encode(value: Any) -> bytes:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import msgspec
 
 from ra.core.model import Usage
-from ra.core.value import Value
+from ra.core.value import Value, same_head
 
 LIFETIME_S = 300.0
 LONG_LIFETIME_S = 3600.0
@@ -166,9 +166,9 @@ class PromptCache:
 
     def _walk(self, pieces: Sequence[CachePiece]) -> None:
         """Chain the hashes of all prefixes; only from the first piece that differs from the last request's."""
-        before, unchanged = self._pieces, 0
+        before, unchanged = self._pieces, same_head(self._pieces, pieces)
         limit = min(len(before), len(pieces))
-        while unchanged < limit and (before[unchanged] is pieces[unchanged] or before[unchanged] == pieces[unchanged]):
+        while unchanged < limit and before[unchanged] == pieces[unchanged]:
             unchanged += 1
         del self._prefixes[unchanged:], self._sizes[unchanged:]
         prefix = self._prefixes[-1] if unchanged else 0

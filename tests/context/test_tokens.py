@@ -18,6 +18,7 @@ from ra.context.ranks import encoder, pack
 from ra.context.tokens import IMAGE, MESSAGE, PAGE, Estimator, Memory, scaled
 from ra.core.messages import Document, Image, Message, Text, Thinking, ToolCall, result, say
 from ra.core.model import Request, Section, ToolSpec
+from ra.core.value import same_head
 
 _chance = random.Random(7)  # the same text in every run
 
@@ -263,3 +264,19 @@ def test_an_impossible_stored_factor_is_brought_into_range() -> None:
 @given(st.integers(1, 10_000_000), st.integers(1, 10_000_000))
 def test_a_size_that_was_measured_scales_to_itself(plain: int, total: int) -> None:
     assert scaled(plain, total / plain) == total
+
+
+def test_estimators_of_several_factors_count_a_text_once_and_scale_it_apart() -> None:
+    estimator, message = Estimator(1.0), say("user", "one two three")
+    twin = estimator.at(2.0)
+    request = Request("m", (), (message,))
+    assert twin.request(request) == 2 * estimator.request(request)
+    twin.observe(100, 150)
+    assert estimator.factor == 1.0
+
+
+@given(st.lists(st.sampled_from(["a", "b"]), max_size=6), st.lists(st.sampled_from(["a", "b"]), max_size=6))
+def test_the_shared_head_of_two_requests_is_what_both_begin_with(old: list[str], new: list[str]) -> None:
+    shared = same_head(old, new)
+    assert old[:shared] == new[:shared]
+    assert shared == min(len(old), len(new)) or old[shared] != new[shared]
