@@ -28,7 +28,7 @@ ChatId = Annotated[
 class ContextBody(Struct, rename="camel"):
     """Where a message comes from. Other fields (media, replyTo, references …) are handed to the strategy."""
 
-    channel: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] | int | None = "api"
+    channel: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] | Annotated[int, Meta(ge=0)] | None = "api"
     chat_id: ChatId | int | None = None
     sender: Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{0,256}$")] | int | None = ""
 

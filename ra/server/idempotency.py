@@ -17,7 +17,7 @@ from ra.server.task import Refusal, Task
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0
-_FORM = re.compile(r"[\x21-\x7e]{1,255}")
+_FORM = re.compile(r"[!-~]([ -~]{0,253}[!-~])?")  # as the OpenAPI document has it; HTTP drops outer spaces
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (

@@ -148,6 +148,8 @@ def context_of(value: Any) -> TaskContext:
 
 def _id(context: Mapping[str, Any], name: str, form: re.Pattern[str], default: str) -> str:
     value = context.get(name)
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)  # 7.0 is an integer in JSON
     if isinstance(value, int) and not isinstance(value, bool):
         value = str(value)  # chat ids of Telegram are numbers
     if value is None:

@@ -130,7 +130,8 @@ def test_twenty_processes_in_one_project_do_not_disturb_each_other(tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
-PLANTED = ("CLAUDE.md", ".ra/x", "ra.yaml", ".mcp.json", ".vscode/settings.json", ".idea/x", ".envrc", ".gitmodules")
+PLANTED = ("CLAUDE.md", ".ra/x", "ra.yaml", ".mcp.json", ".vscode/settings.json", ".envrc", ".gitmodules",
+           ".husky/pre-commit", "mise.toml", "GEMINI.md", ".helix/languages.toml", "x.code-workspace")  # fmt: skip
 
 
 @pytest.mark.parametrize("name", [*PLANTED, *(f"deep/er/{name}" for name in PLANTED)])

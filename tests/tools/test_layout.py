@@ -53,6 +53,23 @@ def test_of_a_repository_hooks_and_configuration_are_protected(project: Path) ->
     assert {name for name in found if ".git/" in name} == {f".git/{name}" for name in [*OBEYED, "worktrees"]}
 
 
+def test_the_folder_of_hooks_that_the_configuration_names_is_protected(project: Path) -> None:
+    (project / ".git").mkdir()
+    (project / ".git/config").write_text('[core]\n\thooksPath = tools/hooks\n\thookspath = "/etc/hooks"\n')
+    layout = plan(place(project), ())
+    named = {os.path.relpath(path, project) for path in (*layout.own, *layout.watched)}
+    assert "tools/hooks" in named
+    assert not any(name.startswith("..") for name in named)
+
+
+def test_a_project_that_is_a_bare_repository_keeps_its_configuration(project: Path) -> None:
+    for name in ("objects", "refs"):
+        (project / name).mkdir()
+    layout = plan(place(project), ())
+    named = {os.path.relpath(path, project) for path in (*layout.own, *layout.watched)}
+    assert {"hooks", "config", "commondir", "config.worktree", "modules"} <= named
+
+
 @pytest.mark.parametrize("how", ["a link", "a file"])
 def test_a_repository_elsewhere_in_the_project_is_protected_as_well(project: Path, how: str) -> None:
     """As `git init --separate-git-dir` makes it."""

@@ -22,9 +22,14 @@ OWN_DIRS = (".git", ".ra")
 EDITOR_NAMES = (
     *(".mcp.json", ".vscode", ".idea", ".envrc", ".gitmodules", ".claude", ".cursor", ".zed", ".devcontainer"),
     *(".exrc", ".nvim.lua", ".nvimrc", ".vimrc", ".lvimrc", ".dir-locals.el", ".gdbinit", ".lldbinit"),
-    *(".mise.toml", ".autoenv.zsh"),
+    *(".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".mise", ".autoenv.zsh", ".env.zsh"),
+    *(".devcontainer.json", ".dir-locals-2.el", ".helix", ".fleet", ".nova", ".local.vimrc", ".husky"),
+    *("*.code-workspace", "*.sublime-project"),
+    # What tells other agents what to do, or what they start.
+    *("AGENTS.override.md", "CLAUDE.local.md", "GEMINI.md", ".gemini", ".codex", ".opencode", "opencode.json"),
+    *(".kiro", ".roo", ".clinerules", ".windsurf", ".continue", ".aider.conf.yml", ".junie", ".qwen", "crush.json"),
 )
-"""What editors, shells and git obey as soon as it is there."""
+"""What editors, shells, git and other agents obey as soon as it is there."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -54,7 +59,7 @@ def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTION_FILES) 
         if folder in parts:
             return f"it lies in {folder}"
     for name in EDITOR_NAMES:
-        if name in parts:
+        if any(fnmatchcase(part, name.casefold()) for part in parts):
             return f"programs obey {name}"
     for pattern in (*instructions, *CONFIG_NAMES):
         pattern_parts = [fold(part) for part in pattern.split("/")]

@@ -1,11 +1,13 @@
 """Plan what a sandbox may see and write; each mechanism carries out this one plan."""
 
 import os
+import re
 from typing import NamedTuple
 
 from ra.tools.policy.paths import CONFIG_NAMES, CREDENTIALS, Project
 
 MAX_MOUNTS = 64
+_CONFIG_CHARACTERS = 100_000
 SYSTEM_SECRETS = (
     *(
         "/etc/shadow",
@@ -136,7 +138,21 @@ def _git_paths(root: str) -> list[str]:
 
 def _in_repository(root: str, git: str) -> list[str]:
     there = [name for name in ("modules", "worktrees") if os.path.lexists(os.path.join(root, git, name))]
-    return [os.path.normpath(f"{git}/{name}") for name in ("hooks", "config", *there)]
+    paths = [os.path.normpath(f"{git}/{name}") for name in ("hooks", "config", *there)]
+    return [*paths, *_other_hooks(root, os.path.join(root, git, "config"))]
+
+
+def _other_hooks(root: str, config: str) -> list[str]:
+    """The folder of the project that `core.hooksPath` names, as programs for hooks set it."""
+    try:
+        with open(config, encoding="utf-8", errors="replace") as file:
+            named = re.findall(
+                r"^\s*hookspath\s*=\s*\"?([^\"\n]+)", file.read(_CONFIG_CHARACTERS), re.IGNORECASE | re.MULTILINE
+            )
+    except OSError:
+        return []
+    paths = [os.path.relpath(os.path.join(root, os.path.expanduser(path.strip())), root) for path in named]
+    return [path for path in paths if path.split("/")[0] not in ("..", ".", ".git")]
 
 
 def _led_to(git: str) -> str:
