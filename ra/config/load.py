@@ -15,6 +15,7 @@ from ra.core.errors import ConfigError, UsageError
 from ra.core.redaction import redacted
 from ra.core.settings import camel, snake
 from ra.session.settings import NO_AGENTS, AgentSettings, BudgetSettings, check_strategy
+from ra.system.agreed import agreed
 from ra.system.environment import secrets_in
 
 DEFAULT = Origin("default", kind="default")
@@ -149,12 +150,18 @@ class _Guard:
         items = trust.masked(items, (pair for pairs in layer.variables.values() for pair in pairs))
         self.items += items
         self.named += (file for item in items for file in item.files)
-        left_out = () if self._trusting else self._known.ask_for(self.root, items)
+        left_out = self.new(items)
         return Layer(trust.without(data, [item.key for item in left_out]), layer.origins)
 
     def new(self, items: Sequence[trust.TrustItem]) -> tuple[trust.TrustItem, ...]:
-        """Those that the user has not agreed to."""
-        return () if self._trusting else self._known.ask_for(self.root, items)
+        """Those that the user has not agreed to. Of the others, the bytes that were looked at are those that run."""
+        digests: dict[str, str] = {}
+        unknown = self._known.ask_for(self.root, items, digests)
+        new_items = () if self._trusting else unknown
+        for item in items:
+            if item not in new_items and item.files:
+                agreed.know(item.what, {file: digests[file] for file in item.files}, root=str(self.root))
+        return new_items
 
     def untrusted(self, waiting: Sequence[trust.TrustItem]) -> tuple[trust.TrustItem, ...]:
         """Those of `ra.yaml` among them: what they ask for must not be left out without a word."""

@@ -18,8 +18,8 @@ from ra.context.settings import STRATEGIES
 from ra.core.redaction import MIN_SECRET, redacted
 from ra.core.settings import camel
 from ra.core.value import Value
+from ra.system.agreed import digest_of
 from ra.system.environment import holds_secret
-from ra.system.files import NotRegular, open_resolved
 
 Key = tuple[str, ...]
 
@@ -298,10 +298,15 @@ class Trust:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    def ask_for(self, project: Path, items: Sequence[TrustItem]) -> tuple[TrustItem, ...]:
-        """What the user has not agreed to yet, or what has changed since. Raises UserError for an unusable file."""
+    def ask_for(
+        self, project: Path, items: Sequence[TrustItem], digests: dict[str, str] | None = None
+    ) -> tuple[TrustItem, ...]:
+        """What the user has not agreed to yet, or what has changed since. Raises UserError for an unusable file.
+
+        `digests` gets the hash of each file by which that was decided.
+        """
         agreed = self._read().get(private.name_of(project), {})
-        return tuple(item for item in items if fingerprint(item) not in agreed)
+        return tuple(item for item in items if fingerprint(item, digests) not in agreed)
 
     def record(self, project: Path, items: Sequence[TrustItem]) -> None:
         """The user agrees to these, as they are now. What was agreed to before still is: it may be another file's."""
@@ -325,23 +330,15 @@ class Trust:
         return private.read(self.path, dict[str, dict[str, str]], again="run `ra trust` again") or {}
 
 
-def fingerprint(item: TrustItem) -> str:
-    """A hash over what the item says and every byte of every file that would run."""
+def fingerprint(item: TrustItem, digests: dict[str, str] | None = None) -> str:
+    """A hash over what the item says and every byte of every file that would run, which are hashed once."""
+    digests = {} if digests is None else digests
     digest = hashlib.sha256(_json([item.kind, item.key, item.value]).encode())
     for file in item.files:
-        digest.update(f"\0{file}\0{_file_hash(file)}".encode(errors="surrogatepass"))
+        if file not in digests:
+            digests[file] = digest_of(file)
+        digest.update(f"\0{file}\0{digests[file]}".encode(errors="surrogatepass"))
     return digest.hexdigest()
-
-
-def _file_hash(path: str) -> str:
-    try:
-        file = open_resolved(path)
-    except NotRegular:
-        return "no file"
-    except (OSError, ValueError):
-        return "missing"  # when it appears, that is a change
-    with file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _real(folder: Path, name: str) -> str:

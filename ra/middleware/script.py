@@ -106,7 +106,7 @@ class HookProgram:
         sent = msgspec.json.encode(ctx.to_json())
         env = {**self.env, "RA_HOOK": str(ctx.hook), "RA_SESSION": ctx.loop.session}
         try:
-            process = await start_piped(under_reaper(self.argv), cwd=self.cwd, env=env)
+            process = await start_piped(under_reaper(self.argv, cwd=str(self.cwd)), cwd=self.cwd, env=env)
         except OSError as error:
             raise HookFailed(f"{self.name}: {ctx.hook} could not be started: {error}.") from error
         assert process.stdin is not None

@@ -16,6 +16,7 @@ Moment = Annotated[float, Meta(description="seconds since 1970")]
 Dollars = Annotated[float | None, Meta(description="dollars; null when no price is known")]
 
 
+ChannelId = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")]
 ChatId = Annotated[
     str,
     Meta(
@@ -28,7 +29,7 @@ ChatId = Annotated[
 class ContextBody(Struct, rename="camel"):
     """Where a message comes from. Other fields (media, replyTo, references …) are handed to the strategy."""
 
-    channel: Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$")] | Annotated[int, Meta(ge=0)] | None = "api"
+    channel: ChannelId | Annotated[int, Meta(ge=0)] | None = "api"
     chat_id: ChatId | int | None = None
     sender: Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]{0,256}$")] | int | None = ""
 

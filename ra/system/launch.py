@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from importlib.machinery import SourceFileLoader
 
 from ra.system import reaper
+from ra.system.agreed import agreed
 from ra.system.process import Launch
 
 _START = """\
@@ -22,8 +23,13 @@ main(order)
 """The reaper, compiled already: as a file it would be compiled again for every command, which takes 2 ms."""
 
 
-def under_reaper(argv: Sequence[str]) -> Launch:
-    """Raises OSError when there is no room for a temporary file."""
+def under_reaper(argv: Sequence[str], *, cwd: str = "") -> Launch:
+    """`cwd`: for what a configuration names; then its files must have the bytes that the user agreed to.
+
+    Raises OSError when they have not, or when there is no room for a temporary file.
+    """
+    if cwd:
+        agreed.check_command(argv, cwd)
     order = marshal.dumps({"argv": list(argv), "parent": os.getpid()})
     with tempfile.TemporaryFile() as file:  # not an argument: those are seen by everybody, and limited to 128 KiB
         file.write(order + _reaper_code())

@@ -19,6 +19,7 @@ from types import CoroutineType, FrameType, ModuleType
 from typing import Any
 
 from ra.core.errors import HookFailed, UserError
+from ra.system.agreed import ChangedSinceAgreed, agreed
 from ra.system.files import open_resolved
 
 MAX_BYTES = 1_000_000
@@ -74,6 +75,9 @@ def _module(path: Path) -> ModuleType:
     try:
         with open_resolved(path) as file:
             source = file.read(MAX_BYTES + 1)
+        agreed.check(str(path), source)
+    except ChangedSinceAgreed as error:
+        raise UserError(f"{error}.") from error
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
     if len(source) > MAX_BYTES:

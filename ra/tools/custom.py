@@ -71,7 +71,7 @@ def script_tool(path: str, *, cwd: str, env: Mapping[str, str], timeout_s: float
         with tempfile.TemporaryFile() as stdin:
             stdin.write(msgspec.json.encode(given))
             stdin.seek(0)
-            running = await start(under_reaper(command), cwd=cwd, env=dict(env), say=say, stdin=stdin.fileno())
+            running = await start(under_reaper(command, cwd=cwd), cwd=cwd, env=dict(env), say=say, stdin=stdin.fileno())
         ended = await running.wait(timeout_s)
         text = running.output.text()
         if ended.timed_out:

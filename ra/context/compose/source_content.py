@@ -43,11 +43,11 @@ class SourceContents:
 
     async def command(self, command: str) -> str:
         """What a command prints. Runs from the project's root in a clean environment; its children end with it."""
-        launch = under_reaper(["bash", "--noprofile", "--norc", "-c", command])
         try:
+            launch = under_reaper(["bash", "--noprofile", "--norc", "-c", command], cwd=str(self._root))
             running = await start(launch, cwd=str(self._root), env=clean(self._env), say=_unheard)
         except OSError as error:
-            raise SourceFailed(f"{command}: {error.strerror}") from error
+            raise SourceFailed(f"{command}: {error.strerror or error}") from error
         ended = await running.wait(COMMAND_S)
         output = running.output.text()
         if ended.timed_out:

@@ -38,7 +38,9 @@ class Program:
         """What the SDK reads from and writes to. Raises OSError when the program cannot be started."""
         import anyio
 
-        process = await start_piped(under_reaper(self._argv), cwd=self._cwd, env=self._env, limit=MAX_LINE_BYTES)
+        process = await start_piped(
+            under_reaper(self._argv, cwd=str(self._cwd)), cwd=self._cwd, env=self._env, limit=MAX_LINE_BYTES
+        )
         from_server, incoming = anyio.create_memory_object_stream[Any](0)
         outgoing, to_server = anyio.create_memory_object_stream[Any](0)
         pumps = [
