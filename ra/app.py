@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from ra.context.compose.layered import LayeredStrategy
     from ra.session.agent_file import AgentFile, Handler
     from ra.session.telemetry import Telemetry
-    from ra.timeline.spending import Spending
+    from ra.timeline.spending import DailySpending
     from ra.tools.mcp.servers import Servers
 
 SOURCES = "sources"  # the strategy of a configuration that says what the prompt is composed of
@@ -353,13 +353,13 @@ class App:
         return telemetry(self.env)
 
     @cached_property
-    def spending(self) -> "Spending | None":
+    def spending(self) -> "DailySpending | None":
         """What a named agent with a budget has spent today: in the database of the store, else in the data folder."""
         budget = self.config.agents.get(self.options.agent, {}).get("budget")
         if not budget:
             return None
         from ra.session.settings import BudgetSettings
-        from ra.timeline.spending import DailyLimits, PostgresSpending, Spending, SpendingDatabase, SqliteSpending
+        from ra.timeline.spending import DailyLimits, DailySpending, PostgresSpending, SpendingDatabase, SqliteSpending
 
         settings = msgspec.convert(budget, BudgetSettings)
         limits = DailyLimits(settings.dollars, settings.per_channel, settings.per_sender)
@@ -367,7 +367,7 @@ class App:
         shared = address.startswith(("postgresql://", "postgres://"))
         file = self.resolved.data_dir / "spending.db"
         database: SpendingDatabase = PostgresSpending(address) if shared else SqliteSpending(file)
-        return Spending(database, self.options.agent, limits, clock=self.clock)
+        return DailySpending(database, self.options.agent, limits, clock=self.clock)
 
     @cached_property
     def prompts(self) -> Prompts:

@@ -20,7 +20,7 @@ class Logs(NamedTuple):
     skipped: list[str]
 
 
-class WhatIf(NamedTuple):
+class ReplayedBill(NamedTuple):
     """What sessions cost, and what they would have cost; only those that could be replayed."""
 
     sessions: int
@@ -50,7 +50,9 @@ def read_logs(paths: Sequence[Path], prices: Prices, *, days: float = EVER) -> L
     return Logs(bills, projects, found.skipped)
 
 
-def what_if(sessions: Iterable[tuple[str, str, Sequence[TimelineEvent]]], prices: Prices, strategy: str) -> WhatIf:
+def what_if(
+    sessions: Iterable[tuple[str, str, Sequence[TimelineEvent]]], prices: Prices, strategy: str
+) -> ReplayedBill:
     """Sessions (name, model, events) under one strategy, at the cache rules that each session's bills show."""
     conditions = runs.Conditions(prices, runs.check([strategy]))
     count, billed, replayed = 0, 0.0, 0.0
@@ -61,4 +63,4 @@ def what_if(sessions: Iterable[tuple[str, str, Sequence[TimelineEvent]]], prices
         count += 1
         billed += result.calibration.billed
         replayed += result.rows[1].cost
-    return WhatIf(count, billed, replayed)
+    return ReplayedBill(count, billed, replayed)

@@ -8,8 +8,7 @@ import msgspec
 from ra.app import App
 from ra.cli import table
 from ra.cli.output import Streams
-from ra.context.compaction.plan import Preview
-from ra.context.report import Difference, Report, Row
+from ra.context.report import CompactionPreview, Difference, Report, Row
 from ra.core.model import Usage
 from ra.core.text import visible, visible_line
 from ra.session.prepare import Prepared
@@ -55,7 +54,7 @@ def _row_dict(row: Row) -> Mapping[str, Any]:
     return {name: getattr(row, name) for name in ("name", "tier", "role", "tokens", "max", "cut", "cached")}
 
 
-def previewed(plan: Preview) -> str:
+def previewed(plan: CompactionPreview) -> str:
     """What a compaction would do, and from when on it pays; a model that costs nothing has no such line."""
     if not plan.worth:
         return f"Nothing to gain: {plan.before:,} tokens would become {plan.after:,}.\n"

@@ -18,11 +18,10 @@ from ra.cli.output import EXIT, JsonFace, Streams, TextFace, no_start
 from ra.cli.spinner import Spinner
 from ra.config.load import Resolved
 from ra.core.asking import Asker
-from ra.core.errors import RaError, UsageError, UserError
+from ra.core.errors import NoModel, RaError, UsageError, UserError
 from ra.core.events import Event
 from ra.core.messages import Message
 from ra.core.text import visible_line
-from ra.providers.connect import NoModel
 from ra.resolvers.resolver import AskOutside
 from ra.session.session import Session
 

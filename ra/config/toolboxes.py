@@ -7,22 +7,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ra.config import paths, trust
 from ra.config.load import Resolved
 from ra.config.options import Options
 from ra.config.private import Allowed
+from ra.core.errors import UserError
 from ra.core.facts import Entry
+from ra.core.messages import ToolCall
 from ra.core.model import Reply
 from ra.core.settings import INSTRUCTION_FILES
 from ra.session.recipe import Notices
 from ra.system import plugins
 from ra.system.environment import clean
+from ra.tools.policy.explain import Explanation, explain
 from ra.tools.policy.permissions import rules_from
 from ra.tools.policy.rules import Rule, parse_rule
 from ra.tools.port import SessionPort, SideCall
 from ra.tools.sandbox.box import Host
 from ra.tools.settings import Edits
-from ra.tools.tool import Output, Tool
+from ra.tools.tool import Mistake, Output, Tool
 from ra.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
@@ -160,9 +165,21 @@ class Toolboxes:
     def _guarded(self) -> tuple[str, ...]:
         return self._files.guarded if self._files else ()
 
-    def explained(self) -> Toolbox:
-        """The tools of this project for who only explains, and runs none of them."""
-        return self.toolbox(NoSession())
+    def explain(self, call: ToolCall) -> tuple[Explanation, str]:
+        """What would happen to a call, and the sandbox for it. MCP servers are not asked: their calls are judged by
+        name. Runs nothing. Raises UserError for a call that cannot be made."""
+        toolbox = self.toolbox(NoSession())
+        box = toolbox.box if call.name == "Bash" else None
+        trouble = box.trouble if box else ""
+        place = msgspec.structs.replace(toolbox.place, boxed=bool(box and not trouble), trouble=trouble)
+        try:
+            explanation = explain(call, toolbox.rules, place)
+        except Mistake as mistake:
+            raise UserError(str(mistake)) from mistake
+        finally:
+            if box:
+                box.close()
+        return explanation, (box.name if box else "none") + (f" ({trouble})" if trouble else "")
 
     def _warn_of_rules(self, toolbox: Toolbox) -> None:
         for rule in toolbox.rules:

@@ -173,3 +173,35 @@ def _cut(message: Message) -> str:
         return ""
     what = "hidden" if message.name == COMPACTED else "shortened"
     return f"{what}: recall " + ", ".join(reference for reference in references if reference != "#N")
+
+
+# --- what a user is shown of a compaction, and of what they said ---
+
+
+class CompactionPreview(Value, frozen=True):
+    """Tokens are the model's; dollars are for the input of one call with a warm cache, "" without a price.
+
+    `rewrite` is what the first call after the compaction costs. From call number `break_even` on, all calls since the
+    compaction together were cheaper than without it; None when that never comes. Without `worth` it does not happen.
+    """
+
+    strategy: str
+    before: int
+    after: int
+    hidden: str = ""
+    messages: int = 0
+    text: str = ""
+    worth: bool = False
+    dollars_before: str = ""
+    dollars_after: str = ""
+    rewrite: str = ""
+    break_even: int | None = None
+
+
+class Statement(msgspec.Struct, frozen=True):
+    """What the user laid down, where, where it was replaced (0: nowhere), and whether the next request holds it."""
+
+    at: int
+    text: str
+    replaced_at: int
+    visible: bool

@@ -3,7 +3,8 @@
 RaError
 ├── UserError                the user can mend it; the text names the fix           exit 2
 │   ├── ConfigError          a wrong value: key, value, file and line, legal values
-│   └── UsageError           a wrong flag, argument or call of the library
+│   ├── UsageError           a wrong flag, argument or call of the library
+│   └── NoModel              nothing is set up that could answer
 ├── Refused                  permission or trust; nothing was sent                  exit 4
 ├── Stopped                  a limit or a hook ended the run                        exit 3
 ├── Unfit                    the answer does not have the form that was asked for   exit 5
@@ -41,6 +42,10 @@ class ConfigError(UserError):
 
 class UsageError(UserError):
     pass
+
+
+class NoModel(UserError):
+    """Nothing is set up that could answer."""
 
 
 class Refused(RaError):

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ra.core.errors import UserError
+from ra.core.errors import NoModel, UserError
 from ra.core.model import ModelInfo, Request
 from ra.core.ports import Provider
 from ra.providers import catalog
@@ -27,10 +27,6 @@ No model to talk to: no key is set, no local model is installed. Do one of:
   export GEMINI_API_KEY=...       then it asks Gemini
   export OPENAI_BASE_URL=http://127.0.0.1:11434/v1   Ollama etc., with -m MODEL
   ra local install                a tiny model on this machine: free, 98 MB"""
-
-
-class NoModel(UserError):
-    """Nothing is set up that could answer."""
 
 
 def choose(

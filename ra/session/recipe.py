@@ -27,7 +27,7 @@ from ra.tools.tool import Tool
 
 if TYPE_CHECKING:
     from ra.session.telemetry import Telemetry
-    from ra.timeline.spending import Spending
+    from ra.timeline.spending import DailySpending
     from ra.tools.toolbox import Toolbox
 
 
@@ -115,7 +115,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     notices: Notices
     log: EventLog
     clock: Callable[[], float]
-    spending: "Spending | None" = None  # of an agent with a daily budget
+    spending: "DailySpending | None" = None  # of an agent with a daily budget
     telemetry: "Telemetry | None" = None
 
 

@@ -41,8 +41,7 @@ from ra.tools.tool import Output, text_output
 from ra.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from ra.context.compaction.plan import Preview as CompactionPreview
-    from ra.context.compaction.quotes import Statement
+    from ra.context.report import CompactionPreview, Statement
     from ra.session.attachments import Attachment
     from ra.session.message_list import SessionMessage, WindowChange
     from ra.session.snapshot import Snapshot

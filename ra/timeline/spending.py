@@ -60,7 +60,7 @@ class Transaction(Protocol):
     def execute(self, statement: str, values: Sequence[object]) -> Cursor: ...
 
 
-class Spending:
+class DailySpending:
     """The day's spending of one agent."""
 
     def __init__(
@@ -149,7 +149,7 @@ class Spending:
 class Purse:
     """An agent's spending as one run sees it."""
 
-    def __init__(self, spending: Spending, channel: str, sender: str) -> None:
+    def __init__(self, spending: DailySpending, channel: str, sender: str) -> None:
         self._spending = spending
         self._place = channel, sender
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import msgspec
 
 from ra.bench import runs
-from ra.context.secrets import redact
 from ra.core.errors import UserError
+from ra.core.secrets import redact
 from ra.core.text import one_line
 from ra.core.value import encode
 from ra.system.files import replace_file

@@ -7,9 +7,9 @@ from typing import Literal
 import msgspec
 
 from ra.bench.requests import Content
-from ra.context.secrets import redact
 from ra.core.messages import Block, Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import Section, ToolSpec
+from ra.core.secrets import redact
 from ra.core.text import clean
 from ra.core.value import encode
 from ra.web.values import PieceText, SearchHit, SearchHits, TextPart

@@ -1,6 +1,7 @@
 from decimal import Decimal
 
-from ra.context.compaction.plan import Preview, preview
+from ra.context.compaction.plan import preview
+from ra.context.report import CompactionPreview
 from ra.core.model import Usage
 from tests.context.sessions import assemble, engine, started, step, summaries
 
@@ -48,7 +49,7 @@ def test_a_preview_of_nothing_to_hide():
     one = engine(20_000)
     started(one)
     tokens = one.measure(exact=True)
-    assert preview(one) == Preview("truncate", tokens, tokens)
+    assert preview(one) == CompactionPreview("truncate", tokens, tokens)
 
 
 def test_a_preview_of_a_summary_asks_no_model():

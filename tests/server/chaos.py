@@ -26,7 +26,7 @@ from ra.core.facts import Said, Spent
 from ra.providers.script import Step
 from ra.testing.server import LoopbackServer
 from ra.timeline.postgres import PostgresStore
-from ra.timeline.spending import DailyLimits, PostgresSpending, Spending
+from ra.timeline.spending import DailyLimits, DailySpending, PostgresSpending
 from tests.cli.conftest import Shell
 from tests.postgres import PostgresServer, programs
 from tests.server.conftest import Daemon, asked
@@ -174,7 +174,7 @@ class Storm:
         bills = [event.fact for _, event in store.spent()]
         self.outcome.billed = sum((Decimal(bill.dollars or 0) for bill in bills if isinstance(bill, Spent)), Decimal(0))
         store.close()
-        spending = Spending(PostgresSpending(self._url), AGENT, DailyLimits(self._plan.budget))
+        spending = DailySpending(PostgresSpending(self._url), AGENT, DailyLimits(self._plan.budget))
         self.outcome.ledger = spending.today().get(("agent", ""), Decimal(0))
         for status, text in self.outcome.answers.values():
             self.outcome.states[f"{status} {text.split(':')[0][:40]}".strip()] += 1

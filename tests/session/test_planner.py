@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.context.compose.planner import Plan, Unplanned, read, request
-from ra.context.secrets import REDACTED, redact
 from ra.core.facts import Configured, EntryRemoved, EntrySet, Spent
 from ra.core.messages import say
 from ra.core.model import Usage
+from ra.core.secrets import REDACTED, redact
 from ra.costs.prices import Prices
 from ra.providers.script import Fault, Step
 from ra.testing.server import LoopbackServer

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ra.core.errors import Stopped
-from ra.timeline.spending import DailyLimits, PostgresSpending, Spending, SpendingDatabase, SqliteSpending
+from ra.timeline.spending import DailyLimits, DailySpending, PostgresSpending, SpendingDatabase, SqliteSpending
 
 Open = Callable[[], SpendingDatabase]
 
@@ -23,10 +23,12 @@ def database(request: pytest.FixtureRequest, tmp_path: Path) -> Open:
 
 
 def test_a_reservation_counts_until_it_is_settled(database: Open) -> None:
-    spending = Spending(database(), "ops", DailyLimits(1.0))
+    spending = DailySpending(database(), "ops", DailyLimits(1.0))
     reservation, granted = spending.reserve("web", "ann", Decimal("0.6"), Decimal("0.1"))
     assert granted == Decimal("0.6")
-    other, less = Spending(database(), "ops", DailyLimits(1.0)).reserve("web", "bob", Decimal("0.6"), Decimal("0.1"))
+    other, less = DailySpending(database(), "ops", DailyLimits(1.0)).reserve(
+        "web", "bob", Decimal("0.6"), Decimal("0.1")
+    )
     assert less == Decimal("0.4")
     with pytest.raises(Stopped, match=r"budget of ops: \$1\.0000 of \$1 a day"):
         spending.reserve("web", "ann", Decimal("0.01"), Decimal("0.01"))
@@ -45,7 +47,7 @@ def test_a_reservation_counts_until_it_is_settled(database: Open) -> None:
 def test_channels_and_senders_have_limits_of_their_own_and_a_day_ends(database: Open) -> None:
     now = [0.0]
     limits = DailyLimits(10, per_channel=1, per_sender=0.5)
-    spending = Spending(database(), "ops", limits, clock=lambda: now[0])
+    spending = DailySpending(database(), "ops", limits, clock=lambda: now[0])
     assert spending.reserve("web", "ann", Decimal(2), Decimal("0.1"))[1] == Decimal("0.5")
     with pytest.raises(Stopped, match="for the sender ann"):
         spending.reserve("web", "ann", Decimal("0.1"), Decimal("0.1"))
@@ -59,7 +61,7 @@ def test_channels_and_senders_have_limits_of_their_own_and_a_day_ends(database: 
 
 def test_many_at_once_never_pass_the_limit(database: Open) -> None:
     def spend(number: int) -> Decimal:
-        spending = Spending(database(), "ops", DailyLimits(0.5))
+        spending = DailySpending(database(), "ops", DailyLimits(0.5))
         total = Decimal(0)
         for call in range(6):
             try:
@@ -74,4 +76,4 @@ def test_many_at_once_never_pass_the_limit(database: Open) -> None:
     with ThreadPoolExecutor(6) as pool:
         spent = sum(pool.map(spend, range(6)), Decimal(0))
     assert spent <= Decimal("0.5")
-    assert Spending(database(), "ops", DailyLimits(0.5)).today()["agent", ""] == spent
+    assert DailySpending(database(), "ops", DailyLimits(0.5)).today()["agent", ""] == spent

@@ -7,7 +7,6 @@ import typer
 
 from ra.cli import configuration, table
 from ra.cli.commands import CommandContext
-from ra.config.options import Options
 from ra.config.toolboxes import Toolboxes, allowed, rules
 from ra.core.errors import UsageError, UserError
 from ra.core.messages import ToolCall
@@ -15,11 +14,8 @@ from ra.core.text import visible
 from ra.core.value import JsonObject
 from ra.session.recipe import Notices
 from ra.tools.policy.explain import Explanation
-from ra.tools.policy.explain import explain as judge
 from ra.tools.policy.permissions import READERS, WRITERS
 from ra.tools.policy.rules import BUILTIN
-from ra.tools.tool import Mistake
-from ra.tools.toolbox import Toolbox
 
 app = typer.Typer(
     no_args_is_help=True, add_completion=False, help="Explain what a call would be allowed to do; list the rules."
@@ -37,22 +33,12 @@ def explain(
     """Explain what would happen to a call, and why. Runs nothing."""
     call: CommandContext = ctx.obj
     options = configuration.options(call.args, call.streams)
-    toolbox = _toolbox(call, options)
+    toolboxes = Toolboxes(call.resolved, options, call.env, Notices(_unheard))
     tool_call = ToolCall("", _known(tool), _args(tool, subject, outside=outside))
-    box = toolbox.box if tool_call.name == "Bash" else None
-    trouble = box.trouble if box else ""
-    place = msgspec.structs.replace(toolbox.place, boxed=bool(box and not trouble), trouble=trouble)
-    try:
-        view = judge(tool_call, toolbox.rules, place)
-    except Mistake as mistake:
-        raise UserError(str(mistake)) from mistake
-    finally:
-        if box:
-            box.close()
+    view, sandbox = toolboxes.explain(tool_call)
     if as_json:
         call.streams.out(msgspec.json.encode(view).decode() + "\n")
         return
-    sandbox = (box.name if box else "none") + (f" ({trouble})" if trouble else "")
     call.streams.out(visible(_shown(tool_call, view, sandbox=sandbox)))
 
 
@@ -85,11 +71,6 @@ def forget(ctx: typer.Context, rule: Annotated[str, typer.Argument(help="as `ra 
     if not allowed(call.resolved).remove(call.resolved.root, rule):
         raise UserError(f"{rule!r} was not allowed here when asked; `ra permissions list` shows what was.")
     call.streams.err("Forgotten; it will be asked for again.\n")
-
-
-def _toolbox(call: CommandContext, options: Options) -> Toolbox:
-    """As a run has it, without MCP servers: their calls are judged by name."""
-    return Toolboxes(call.resolved, options, call.env, Notices(_unheard)).explained()
 
 
 def _unheard(text: str) -> None:

@@ -8,7 +8,7 @@ import typer
 
 from ra.cli import table
 from ra.cli.commands import CommandContext
-from ra.context.compaction.quotes import Statement
+from ra.context.report import Statement
 from ra.core.text import visible_line
 
 LONGEST = 300  # characters of one statement in the table

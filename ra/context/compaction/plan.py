@@ -5,35 +5,14 @@ from decimal import Decimal
 
 from ra.context.compaction.cut import WORTH, Zones, hole, marker, split
 from ra.context.engine import Engine
-from ra.context.report import first_difference
+from ra.context.report import CompactionPreview, first_difference
 from ra.context.view import View
 from ra.core.facts import Checkpointed
 from ra.core.functions import Price, no_price
 from ra.core.model import Usage
-from ra.core.value import Value
 
 
-class Preview(Value, frozen=True):
-    """Tokens are the model's; dollars are for the input of one call with a warm cache, "" without a price.
-
-    `rewrite` is what the first call after the compaction costs. From call number `break_even` on, all calls since the
-    compaction together were cheaper than without it; None when that never comes. Without `worth` it does not happen.
-    """
-
-    strategy: str
-    before: int
-    after: int
-    hidden: str = ""
-    messages: int = 0
-    text: str = ""
-    worth: bool = False
-    dollars_before: str = ""
-    dollars_after: str = ""
-    rewrite: str = ""
-    break_even: int | None = None
-
-
-def preview(engine: Engine, *, price: Price = no_price) -> Preview:
+def preview(engine: Engine, *, price: Price = no_price) -> CompactionPreview:
     """The compaction that a user could ask for now. Of a summary only the largest size it may have is known."""
     view, strategy = engine.view, engine.settings.strategy
     before = engine.measure(exact=True) or 0
@@ -41,7 +20,7 @@ def preview(engine: Engine, *, price: Price = no_price) -> Preview:
     zones = split(view, allowance.recent)
     fact = _summed_up(view, zones) if strategy == "summarize" else engine.compactor.hide(view, zones, allowance)
     if fact is None:
-        return Preview(strategy, before, before)
+        return CompactionPreview(strategy, before, before)
     slim = view.after(fact)
     after = allowance.scaled(slim) + (int(allowance.summary * allowance.rate) if strategy == "summarize" else 0)
     places = {group.place for group in slim.hidden}
@@ -53,7 +32,7 @@ def preview(engine: Engine, *, price: Price = no_price) -> Preview:
     model = view.request().model
     carried, lighter = price(model, Usage(cache_read=before)), price(model, Usage(cache_read=after))
     rewrite = price(model, Usage(cache_read=unchanged, cache_write=after - unchanged))
-    return Preview(
+    return CompactionPreview(
         strategy,
         before,
         after,

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from ra.context.render import level
+from ra.context.report import Statement
 from ra.context.tokens import Estimator
 from ra.context.view import Group, Position, View
 from ra.core.messages import Message, Text
@@ -111,15 +112,6 @@ class Typed(msgspec.Struct, frozen=True):
     @property
     def ref(self) -> str:
         return f"#{self.place[0]}"
-
-
-class Statement(msgspec.Struct, frozen=True):
-    """What the user laid down, where, where it was replaced (0: nowhere), and whether the next request holds it."""
-
-    at: int
-    text: str
-    replaced_at: int
-    visible: bool
 
 
 class _Said(msgspec.Struct):

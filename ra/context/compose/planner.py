@@ -13,12 +13,12 @@ import msgspec
 from ra.context.compose.layered import CORE, LayeredStrategy
 from ra.context.compose.memory import ProjectMemory
 from ra.context.compose.strategy import Composed, LogLine, SessionView, one_line
-from ra.context.secrets import redact
 from ra.context.settings import PlannerSettings
 from ra.core.errors import RaError
 from ra.core.messages import Message, Text, say
 from ra.core.model import Request, Section
 from ra.core.ports import Provider
+from ra.core.secrets import redact
 from ra.core.value import Value
 
 TAIL = 4  # messages that the planner sees

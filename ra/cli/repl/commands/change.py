@@ -8,7 +8,7 @@ from ra.cli.repl.commands.show import columns
 from ra.cli.repl.core import Repl
 from ra.cli.repl.offers import Offer, paths
 from ra.cli.table import money
-from ra.context.compaction.plan import Preview
+from ra.context.report import CompactionPreview
 from ra.context.settings import CompactionName
 from ra.core.errors import UsageError, UserError
 from ra.core.text import visible_line
@@ -42,7 +42,7 @@ async def compact(repl: Repl, argument: str) -> None:
         repl.say(f"Nothing is lost: /recall {plan.hidden} reads it back, /recall WORDS searches it.", "dim")
 
 
-def _ways(plans: Sequence[Preview]) -> list[list[str]]:
+def _ways(plans: Sequence[CompactionPreview]) -> list[list[str]]:
     rows = []
     for plan in plans:
         called = " + a call" if plan.strategy == "summarize" else ""
