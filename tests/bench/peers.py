@@ -80,12 +80,18 @@ def _llm(home: Path, url: str) -> list[str]:
     return ["-m", "loop", "--key", "k", PROMPT]
 
 
+def _aider(home: Path, url: str) -> list[str]:
+    quiet = ["--no-git", "--yes-always", "--no-check-update", "--analytics-disable", "--no-show-model-warnings"]
+    return ["--model", "openai/loop", "--openai-api-base", url, "--openai-api-key", "k", *quiet, "--message", PROMPT]
+
+
 PEERS = (
     Peer("ra", "anthropic", lambda home, url: [PROMPT], _anthropic),
     Peer("claude", "anthropic", lambda home, url: ["-p", PROMPT], _quiet),
     Peer("codex", "openai", _codex, _openai),
     Peer("pi", "anthropic", _pi, _anthropic),
     Peer("opencode", "anthropic", _opencode, _anthropic),
+    Peer("aider", "openai-chat", _aider, _openai),
     Peer("llm", "openai-chat", _llm, _openai),
 )
 
