@@ -1,3 +1,3 @@
 """The version of ra, as servers, user agents and `ra --version` tell it."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
