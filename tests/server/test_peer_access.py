@@ -1,4 +1,4 @@
-"""Who is let in, and whose connection is it? The decisions by themselves."""
+"""Which connection is let in, and to which user it belongs: the decisions by themselves."""
 
 import asyncio
 import contextlib

@@ -1,4 +1,4 @@
-"""Whose turn is it? Order, room and fairness of the desk, over generated arrivals."""
+"""Order, capacity and fairness of the task queue, over generated arrivals."""
 
 import asyncio
 from collections import defaultdict
