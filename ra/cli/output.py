@@ -147,7 +147,7 @@ class TextFace:
                 self._retries += 1
                 self.note(f"ra: {retry(reason, self._retries, wait_s, restart=restart, most=most)}")
             case Compacted(fact):
-                self.note(f"· compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens")
+                self.note(f"· {fact.summary_line}")
             case Rotated(fact):
                 self.note(f"· new segment ({fact.reason})")
             case Warned(text):

@@ -82,13 +82,17 @@ class Clip(Value, frozen=True):
     keep: int
 
 
+FALLBACK = "ladder"
+"""What a checkpoint says that shortened a request because it had to fit; sessions of version 0.1 hold this name."""
+
+
 class Checkpointed(Value, frozen=True):
     """A compaction: which positions are hidden (inclusive ranges), which blocks are clipped, what stands in for them.
 
     `marker` stands in the gap; `summary` stands under the first prompt and replaces the summary before it.
     """
 
-    strategy: str  # the compaction's name, or "ladder" for what fitted a request that had to fit
+    strategy: str  # the compaction's name, or FALLBACK
     reason: str
     hidden: tuple[tuple[int, int], ...] = ()
     clips: tuple[Clip, ...] = ()
@@ -96,6 +100,14 @@ class Checkpointed(Value, frozen=True):
     summary: str = ""
     before: int = 0
     after: int = 0
+
+    @property
+    def summary_line(self) -> str:
+        """What happened, in a line for a person."""
+        sizes = f"{self.before:,} → {self.after:,} tokens"
+        if self.strategy == FALLBACK:
+            return f"Still too large: shortened what was left ({sizes})."
+        return f"Compacted ({self.strategy}): {sizes}."
 
 
 class Rotated(Value, frozen=True):

@@ -39,7 +39,7 @@ def of_event(event: Event, cwd: Path) -> Iterator[Any]:
         case Retrying(reason, wait_s):
             yield helpers.update_agent_thought_text(f"ra: {clean(reason)} Trying again in {wait_s:.0f} s.\n")
         case Compacted(fact):
-            words = f"ra: compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens\n"
+            words = f"ra: {fact.summary_line}\n"
             yield helpers.update_agent_thought_text(words)
         case Rotated(fact):
             yield helpers.update_agent_thought_text(f"ra: a new segment ({fact.reason})\n")

@@ -13,6 +13,7 @@ from ra.bench.requests import Content, Requests
 from ra.bench.trace import RecordedCall, Trace
 from ra.context.tokens import Estimator
 from ra.core.facts import (
+    FALLBACK,
     Checkpointed,
     Configured,
     Cut,
@@ -424,7 +425,8 @@ def _mark(call: int, event: TimelineEvent) -> Mark | None:
     match event.fact:
         case Checkpointed(strategy=strategy, reason=reason, before=before, after=after):
             sizes = f": {before:,} → {after:,} tokens" if before else ""
-            return Mark(call, "cut", f"Compacted by {strategy} ({reason}){sizes}.")
+            name = "shortening what was left" if strategy == FALLBACK else strategy
+            return Mark(call, "cut", f"Compacted by {name} ({reason}){sizes}.")
         case Rotated(reason=reason):
             return Mark(call, "rotation", f"A new segment began: {reason}.")
         case Kept(at=at):

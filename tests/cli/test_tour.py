@@ -25,7 +25,7 @@ def test_the_tour_plays_by_itself_without_key_and_network(shell: Shell) -> None:
         "• Read test-run.log",
         "tool:Read: ",
         "it pays from call",
-        "compacted (truncate)",
+        "Compacted (truncate)",
         "• Recall FAILED",
         "SHOP-482",
         "killed.",

@@ -37,5 +37,4 @@ async def _compact(call: CommandContext, session_id: str, *, dry_run: bool, as_j
         await session.close()
     if checkpoint is not None:
         words = f"{plan.messages} messages are hidden; `ra recall '{plan.hidden}'` reads them back"
-        sizes = f"{checkpoint.before:,} → {checkpoint.after:,} tokens"
-        call.streams.err(f"Compacted ({checkpoint.strategy}): {sizes}. {words}.\n")
+        call.streams.err(f"{checkpoint.summary_line} {words}.\n")

@@ -141,7 +141,7 @@ class Telling:
                 if restart or self._paper.plain:  # where nothing moves, and where half an answer stands above
                     self.note(retry(reason, self._retries, wait_s, restart=restart, most=most))
             case Compacted(fact):
-                self.note(f"compacted ({fact.strategy}): {fact.before:,} → {fact.after:,} tokens")
+                self.note(fact.summary_line)
             case Rotated(fact):
                 self.note(f"new segment ({visible_line(fact.reason)})")
             case Warned(text):

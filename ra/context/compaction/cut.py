@@ -19,7 +19,7 @@ from ra.context.settings import CompactionSettings
 from ra.context.size import Allowance
 from ra.context.tokens import Estimator
 from ra.context.view import Group, Item, Position, View
-from ra.core.facts import Checkpointed, Clip, Fact, Spent
+from ra.core.facts import FALLBACK, Checkpointed, Clip, Fact, Spent
 from ra.core.model import Request
 
 WORTH = 0.90  # a compaction that leaves more than this of a request is not worth a rewritten cache
@@ -394,7 +394,7 @@ def _steps(
     def shorten_summary(view: View) -> Checkpointed | None:  # it was written for a larger window
         tokens = estimator.text(view.summary)
         keep = max(FLOOR, tokens - (view.tokens() - goal))
-        return Checkpointed("ladder", "", summary=estimator.clip(view.summary, keep, "head")) if tokens > keep else None
+        return Checkpointed(FALLBACK, "", summary=estimator.clip(view.summary, keep, "head")) if tokens > keep else None
 
     def hide_all_but_the_last(view: View) -> Checkpointed | None:
         return truncate(view, split(view, 0), goal)
@@ -437,7 +437,7 @@ def _clip_to(view: View, sizes: Sequence[BlockSize], goal: int, floor: int) -> C
     unclipped = view.tokens() - sum(tokens for _, tokens in sizes)
     mark = max(floor, level([tokens for _, tokens in sizes], goal - unclipped))
     clips = tuple(Clip(at, block, mark) for (at, block), tokens in sizes if tokens > mark)
-    return Checkpointed("ladder", "", clips=clips) if clips else None
+    return Checkpointed(FALLBACK, "", clips=clips) if clips else None
 
 
 def _bare(view: View, groups: Sequence[Group], goal: int, estimator: Estimator) -> Checkpointed | None:
@@ -453,7 +453,7 @@ def _bare(view: View, groups: Sequence[Group], goal: int, estimator: Estimator) 
     ]
     places = {(clip.at, clip.block) for clip in middles}
     outer = [clip for clip in fact.clips if (clip.at, clip.block) not in places] if fact else []
-    return Checkpointed("ladder", "", clips=(*outer, *middles)) if outer or middles else None
+    return Checkpointed(FALLBACK, "", clips=(*outer, *middles)) if outer or middles else None
 
 
 def _output_sizes(view: View, groups: Iterable[Group], estimator: Estimator) -> list[BlockSize]:

@@ -135,8 +135,8 @@ def test_compact_previews_asks_and_compacts(start: Start, model: Model) -> None:
     assert re.search(r"the rewrite costs \$[\d.]+ once; it pays from call \d+ on", terminal.text)
     terminal.look(0.2)
     terminal.type("y")
-    terminal.wait("compacted (truncate)")
-    left = re.search(r"compacted \(truncate\): [\d,]+ → ([\d,]+) tokens", terminal.text)
+    terminal.wait("Compacted (truncate)")
+    left = re.search(r"Compacted \(truncate\): [\d,]+ → ([\d,]+) tokens", terminal.text)
     assert left
     terminal.wait(f" {int(left[1].replace(',', '')) / 30_000:.0%} of 30k")
     terminal.enter("go on")

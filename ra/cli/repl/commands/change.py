@@ -28,7 +28,7 @@ async def compact(repl: Repl, argument: str) -> None:
         return
     alternatives = {key: name for key, name in OFFERED.items() if name != usual}
     plans = [await asyncio.to_thread(session.preview_compaction, name) for name in alternatives.values()]
-    repl.show(columns(repl.paper, ["", "tokens", "each call", "rewrite", "pays from"], _ways([plan, *plans])))
+    repl.show(columns(repl.paper, ["", "tokens", "each call", "rewrite", "saves from"], _ways([plan, *plans])))
     keys = {"n": "no", "y": f"yes ({usual})"} | alternatives
     key = await repl.terminal.choose("Compact?", keys)
     if key in ("", "n"):
@@ -37,8 +37,7 @@ async def compact(repl: Repl, argument: str) -> None:
     checkpoint = await repl.working("compacting", task)
     if checkpoint is not None:
         repl.status.shortened = checkpoint.after
-        sizes = f"{checkpoint.before:,} → {checkpoint.after:,} tokens"
-        repl.say(f"compacted ({checkpoint.strategy}): {sizes}", "green")
+        repl.say(checkpoint.summary_line, "green")
         repl.say(f"Nothing is lost: /recall {plan.hidden} reads it back, /recall WORDS searches it.", "dim")
 
 
