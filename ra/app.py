@@ -143,7 +143,7 @@ class App:
         if resume is None and latest:
             resume = self.store.latest(project)
             if resume is None:
-                raise UserError('There is no session of this project to go on with. Start one: ra "your question"')
+                raise UserError('This project has no session to continue. Start one: ra "your question"')
         if fork and resume is None:
             raise UsageError("--fork goes with -c or --resume ID: it copies a session and goes on in the copy.")
         if resume is None:

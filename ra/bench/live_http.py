@@ -82,7 +82,7 @@ class Daemon:
             return False
 
     def _foreign(self, status: int) -> UserError:
-        return UserError(f"{self._url} answered {status} and is no agentx daemon; `agentx daemon` prints its URL.")
+        return UserError(f"{self._url} answered {status} and is not an agentx daemon; `agentx daemon` prints its URL.")
 
     def _patiently(self, body: JsonObject) -> tuple[int, bytes]:
         """The answer, however busy the daemon is, within reason."""
@@ -115,7 +115,7 @@ class Daemon:
 
 
 def _parsed(url: str) -> SplitResult:
-    wrong = UserError(f"--url {url!r} is no address of a daemon; write it like http://127.0.0.1:18800.")
+    wrong = UserError(f"--url {url!r} is not a daemon's address; write it like http://127.0.0.1:18800.")
     try:
         parts = urlsplit(url)
         numbered = parts.port is None or parts.port > 0

@@ -64,7 +64,7 @@ def previewed(plan: CompactionPreview) -> str:
         f"{plan.before:,} → {most}{plan.after:,} tokens"
     ]
     if plan.dollars_before and float(plan.dollars_before):
-        pays = f"it pays from call {plan.break_even} on" if plan.break_even else "it would never pay by itself"
+        pays = f"you save from call {plan.break_even} on" if plan.break_even else "you would never save by this alone"
         lines.append(
             f"each call: {table.money(plan.dollars_before)} → {table.money(plan.dollars_after)}; "
             f"the rewrite costs {table.money(plan.rewrite)} once; {pays}"

@@ -133,9 +133,9 @@ def read_stdin(*, required: bool, face: TextFace | JsonFace) -> str:
         limit = (STALL_S if piped else FIRST_BYTE_S) if waits else None
         if limit is not None and not select.select([descriptor], [], [], limit)[0]:
             face.warn(
-                f"stdin fell silent for {limit:g} s; going on with the {len(piped)} bytes that came."
+                f"stdin fell silent for {limit:g} s; continuing with the {len(piped)} bytes that came."
                 if piped
-                else f"stdin is open but silent; going on without it after {limit:g} s."
+                else f"stdin is open but silent; continuing without it after {limit:g} s."
             )
             break
         chunk = os.read(descriptor, 1 << 16)

@@ -32,11 +32,13 @@ def settle(resolved: Resolved, args: argparse.Namespace, streams: Streams, again
         return resolved
     lines = "".join(f"  {visible(item.line)}\n" for item in resolved.untrusted)
     if args.ignore_untrusted:
-        streams.err(f"ra: going on without what is not trusted here:\n{lines}")
+        streams.err(f"ra: continuing without what is not trusted here:\n{lines}")
         return resolved
     head = f"This project's configuration wants to run or reach what you have not agreed to:\n{lines}"
     if not terminal:
-        raise Refused(f"{head}Look at it, then run `ra trust` (or add --trust); --ignore-untrusted goes on without it.")
+        raise Refused(
+            f"{head}Look at it, then run `ra trust` (or add --trust); --ignore-untrusted continues without it."
+        )
     streams.err(head)
     match _choice(streams):
         case "t":

@@ -182,7 +182,7 @@ def _check_patterns(patterns: Any, path: Path_, place: FindOrigin) -> None:
         try:
             re.compile(pattern)
         except re.error as error:
-            message = f"{'.'.join(path)}: {pattern!r} is no regular expression: {error}."
+            message = f"{'.'.join(path)}: {pattern!r} is not a valid regular expression: {error}."
             raise ConfigError(f"{place((*path, str(index)))}: {message}") from error
 
 

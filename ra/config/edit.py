@@ -32,19 +32,19 @@ def changed_text(text: str, key: Path_, value: str | None, *, name: str = "ra.ya
     try:
         data: Any = yaml.load(veiled.text)
     except YAMLError as error:
-        raise ConfigError(f"{name}: not YAML: {str(error).splitlines()[0]}. Mend it first.") from error
+        raise ConfigError(f"{name}: not valid YAML: {str(error).splitlines()[0]}. Fix it first.") from error
     data = CommentedMap() if data is None else data
     place = data
     for part in key[:-1]:
         if not isinstance(place, dict):
-            raise ConfigError(f"{name}: {'.'.join(key[:-1])} is no mapping. Mend it first.")
+            raise ConfigError(f"{name}: {'.'.join(key[:-1])} is not a mapping. Fix it first.")
         if place.get(part) is None:
             if value is None:
                 return text
             place[part] = CommentedMap()
         place = place[part]
     if not isinstance(place, dict):
-        raise ConfigError(f"{name}: {'.'.join(key[:-1])} is no mapping. Mend it first.")
+        raise ConfigError(f"{name}: {'.'.join(key[:-1])} is not a mapping. Fix it first.")
     if place.get(key[-1]) == value and (value is not None or key[-1] not in place):
         return text
     if value is None:
@@ -62,7 +62,7 @@ def _read(path: Path) -> str:
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}. Mend it first.") from error
+        raise ConfigError(f"{path}: cannot be read: {error}. Fix it first.") from error
 
 
 def _write(path: Path, text: str) -> None:

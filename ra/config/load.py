@@ -216,7 +216,7 @@ def assigned(text: str, env: Mapping[str, str]) -> Layer:
     try:
         inner = yamlfile.parse(f"value: {value.strip() or 'null'}", name=name, env=env, kind="flag")
     except ConfigError as error:
-        if "this is no YAML" not in str(error):
+        if "this is not valid YAML" not in str(error):
             raise
         raise UsageError(f"{error} Text with such signs goes into quotes: {name}='\"…\"'") from error
     return _nested(path, inner.data["value"], Origin(name, kind="flag"))

@@ -127,7 +127,7 @@ def _document(path: Path, root: Path | None) -> dict[str, Any]:
     try:
         document = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise BrokenFile(f"it is no JSON ({error})") from error
+        raise BrokenFile(f"it is not valid JSON ({error})") from error
     if not isinstance(document, dict):
         raise BrokenFile("it must be an object with mcpServers")
     return document

@@ -66,7 +66,7 @@ def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -
     try:
         loader = yaml.SafeLoader(text)
     except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: this is no YAML: {error}.") from error
+        raise ConfigError(f"{name}: this is not valid YAML: {error}.") from error
     try:
         _guard_depth(text, name)
         node = loader.get_single_node()
@@ -77,9 +77,9 @@ def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = f"{name}:{mark.line + 1}" if mark else name
-        raise ConfigError(f"{place}: this is no YAML: {error.problem or error.context}.") from error
+        raise ConfigError(f"{place}: this is not valid YAML: {error.problem or error.context}.") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"{name}: this is no YAML: {error}.") from error
+        raise ConfigError(f"{name}: this is not valid YAML: {error}.") from error
     finally:
         loader.dispose()
     if not isinstance(data, dict):
@@ -160,7 +160,7 @@ class _Reader:
         if isinstance(node, yaml.SequenceNode):
             return [self.value(item, (*path, str(index))) for index, item in enumerate(node.value)]
         if other := _OTHER_FORM.search(node.value):
-            raise ConfigError(f"{self.name}:{line}: {other.group()} is no form of a variable; {_FORMS}.")
+            raise ConfigError(f"{self.name}:{line}: {other.group()} is not a valid variable; {_FORMS}.")
         if self._veiled.holds_variable(node.value):
             expanded = self._expanded(node.value, path, line)
             # A plain ${N} may stand for a number: what it expands to is read as YAML again.

@@ -42,7 +42,7 @@ def command_for(script: Path) -> tuple[str, ...]:
         return (str(script),)
     if programs is None:
         raise UserError(
-            f"{script} is no hook: use a .py file, {', '.join(INTERPRETERS)}, or make it executable (chmod +x)."
+            f"{script} is not a hook: use a .py file, {', '.join(INTERPRETERS)}, or make it executable (chmod +x)."
         )
     import shutil  # 4 ms, for scripts that do not say what runs them
 
@@ -96,7 +96,7 @@ class HookProgram:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             excerpt = out[:80].decode(errors="replace").strip()
             raise HookFailed(
-                f"{self.name}: {ctx.hook} failed: its output is no JSON object with {KEYS}: {excerpt!r}. "
+                f"{self.name}: {ctx.hook} failed: its output is not a JSON object with {KEYS}: {excerpt!r}. "
                 "What is meant for people belongs on stderr."
             ) from error
 

@@ -111,7 +111,7 @@ def model_for(provider: ProviderName, model: str | None, settings: ProviderSetti
     if model:
         return model
     if server := own_server(provider, settings, env):
-        raise UserError(f"Which model shall {server} run? Name it with --model, or agent.model in your configuration.")
+        raise UserError(f"Which model should {server} run? Name it with --model, or agent.model in your configuration.")
     return catalog.default_model(provider)
 
 

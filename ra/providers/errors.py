@@ -112,13 +112,13 @@ def failure(
         return AuthFailed(f"The key may not do this (403): {message} {_key_hint(provider)}", status=status)
     if _retried(status, names, evidence):
         return Unavailable(
-            f"The provider cannot answer now ({status or 'in the stream'}): {message} Try again later.",
+            f"The provider could not answer ({status or 'in the stream'}): {message} Try again later.",
             status=status,
             retry_after_s=wait,
         )
     if status == 404:
         return ProviderError(
-            f"The provider knows no such model or address (404): {message} See `ra models`, and check the base URL."
+            f"Unknown model or address (404): {message} See `ra models`, and check the base URL."
             f"{_CHAT_HINT if provider == 'openai' else ''}",
             status=status,
         )

@@ -38,7 +38,7 @@ def install(data_dir: Path, progress: ShowProgress = lambda _: None, *, python: 
     """Fetch the weights unless they are there. Raises UserError, or RaError when it is not the user's doing."""
     target = path(data_dir)
     if installed(data_dir) and _sha256(target) == SHA256:
-        progress(f"The model is there already: {target}")
+        progress(f"The model is already installed: {target}")
         return target
     try:
         data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # parents would be made for everybody

@@ -164,4 +164,4 @@ def _read(file: Path) -> Any:
     except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as error:
         mark = getattr(error, "problem_mark", None)
         place = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise UserError(f"{file}{place}: not YAML: {getattr(error, 'problem', None) or error}.") from error
+        raise UserError(f"{file}{place}: not valid YAML: {getattr(error, 'problem', None) or error}.") from error

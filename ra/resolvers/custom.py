@@ -31,7 +31,7 @@ class Custom:
         try:
             compiled: re.Pattern[str] = re.compile(pattern)
         except (re.error, TypeError) as error:
-            raise UserError(f"{self.file}: pattern {pattern!r} is no regular expression: {error}.") from error
+            raise UserError(f"{self.file}: pattern {pattern!r} is not a valid regular expression: {error}.") from error
         if compiled.groups != 1 or isinstance(pattern, bytes):
             raise UserError(f"{self.file}: pattern must have one group, the reference; it has {compiled.groups}.")
         return compiled

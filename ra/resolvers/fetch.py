@@ -83,7 +83,7 @@ async def look_up(host: str, port: int) -> list[str]:
         except OSError as error:
             found = error
         except UnicodeError:
-            found = OSError(f"{host!r} is no host name")
+            found = OSError(f"{host!r} is not a host name")
         with suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(settle, found)
 
@@ -132,7 +132,7 @@ def _parse(url: str) -> tuple[str, str, int, str]:
         parts = urlsplit(url)
         port = parts.port
     except ValueError as error:
-        raise FetchFailed(f"no valid URL: {error}") from error
+        raise FetchFailed(f"not a valid URL: {error}") from error
     if parts.scheme not in ("http", "https"):
         raise FetchFailed(f"{parts.scheme or 'no scheme'}: only http and https are fetched")
     if parts.username is not None or parts.password is not None:
@@ -144,7 +144,7 @@ def _parse(url: str) -> tuple[str, str, int, str]:
         try:
             host = host.encode("idna").decode()
         except UnicodeError as error:
-            raise FetchFailed(f"{host!r} is no host name") from error
+            raise FetchFailed(f"{host!r} is not a host name") from error
     target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     target = "".join(char if "!" <= char <= "~" else "".join(f"%{b:02X}" for b in _utf8(char)) for char in target)
     return parts.scheme, host, port or (443 if parts.scheme == "https" else 80), target

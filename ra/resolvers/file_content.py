@@ -48,7 +48,7 @@ def load_lines(path: str, first: int, last: int | None, *, limit: int = MAX_TEXT
         size = os.fstat(file.fileno()).st_size
         head = file.read(_SAMPLE)
         if media_type(head):
-            raise Unreadable("has no lines: it is no text")
+            raise Unreadable("has no lines: it is not text")
         _check_text(head)
         file.seek(0)
         skipped = _skip(file, first - 1)

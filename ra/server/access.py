@@ -13,7 +13,7 @@ OPEN = ("/healthz", "/livez", "/openapi.json")  # tell nothing that is not print
 _RELAYED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
-class Door(Value, frozen=True):
+class AccessRules(Value, frozen=True):
     """`token` opens it from anywhere, and the user `uid` needs none. `local`: it is bound to the loopback only."""
 
     token: str
@@ -21,19 +21,19 @@ class Door(Value, frozen=True):
     local: bool = True
 
 
-def admit(door: Door, headers: Mapping[str, str], *, path: str, peer_uid: int | None) -> None:
+def admit(access_rules: AccessRules, headers: Mapping[str, str], *, path: str, peer_uid: int | None) -> None:
     """Raises Refusal: 403 for what a browser was tricked into, 401 for who is not known. Names are in lower case."""
-    if reason := foreign(headers, local=door.local):
+    if reason := foreign(headers, local=access_rules.local):
         raise Refusal(403, reason)
     if path in OPEN:
         return
     authorization = headers.get("authorization")
     if authorization is not None:  # a wrong token is wrong whoever sends it
         scheme, _, token = authorization.partition(" ")
-        has_token = hmac.compare_digest(token.strip().encode(), door.token.encode())
+        has_token = hmac.compare_digest(token.strip().encode(), access_rules.token.encode())
         if scheme.casefold() != "bearer" or not has_token:
             raise Refusal(401, "The token is wrong.")
-    elif peer_uid != door.uid or any(name in headers for name in _RELAYED):
+    elif peer_uid != access_rules.uid or any(name in headers for name in _RELAYED):
         raise Refusal(401, "This needs the token: Authorization: Bearer … (it lies in the data directory).")
 
 

@@ -18,7 +18,7 @@ from ra.app import open_store
 from ra.core.errors import RaError, UserError
 from ra.core.value import Value
 from ra.server import token
-from ra.server.access import Door
+from ra.server.access import AccessRules
 from ra.server.agents import Agents
 from ra.server.idempotency import Keys
 from ra.server.local_tasks import LocalTasks
@@ -55,7 +55,7 @@ class ListenAddress(Value, frozen=True):
 class WebPage(Protocol):
     """Shows the sessions in a browser; the package that does it stands above this one."""
 
-    def beside(self, api: ASGIApp, door: Door) -> ASGIApp:
+    def beside(self, api: ASGIApp, access_rules: AccessRules) -> ASGIApp:
         """Answers what belongs to the page, and leaves the rest to `api`."""
         ...
 
@@ -178,7 +178,7 @@ async def _serve(
     telemetry = agents.telemetry
     if telemetry is not None:
         telemetry.watch(tasks)
-    gate = Door(secret, os.geteuid(), local=place.local)
+    gate = AccessRules(secret, os.geteuid(), local=place.local)
     app = routes(tasks, gate, open_store(agents.base), str(agents.base.root))
     _quiet(log)
     server = HttpServer(page.beside(app, gate) if page else app)

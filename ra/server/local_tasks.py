@@ -21,7 +21,7 @@ class LocalTasks:
     """The port `Tasks`, with a `Desk` for the order and `Runs` for what ended of late."""
 
     def __init__(
-        self, agents: Agents, keys: Keys, presence: Presence, log: Log, *, desk: Callable[..., TaskQueue] = TaskQueue
+        self, agents: Agents, keys: Keys, presence: Presence, log: Log, *, queue: Callable[..., TaskQueue] = TaskQueue
     ) -> None:
         self.agents = agents
         self.keys = keys
@@ -31,11 +31,11 @@ class LocalTasks:
         self.metrics = self._executor.metrics
         self._chats = self._executor.chats
         self._presence = presence
-        self.desk = desk(self._work, crashed=lambda job, bug: log.bug(f"A bug in task {job.task.name}", bug))
+        self.queue = queue(self._work, crashed=lambda job, bug: log.bug(f"A bug in task {job.task.name}", bug))
 
     @property
     def stopping(self) -> bool:
-        return self.desk.stopping
+        return self.queue.stopping
 
     @property
     def unready(self) -> str:
@@ -45,10 +45,10 @@ class LocalTasks:
         """It always is."""
 
     async def load(self) -> Load:
-        return Load(self.desk.running, self.desk.waiting)
+        return Load(self.queue.running, self.queue.waiting)
 
     def current(self) -> tuple[int, int]:
-        return self.desk.running, self.desk.waiting
+        return self.queue.running, self.queue.waiting
 
     async def take(self, task: Task, key: str | None) -> Accepted:
         self.agents.check(task)
@@ -60,7 +60,7 @@ class LocalTasks:
             return known
         if key is None:
             return self._submit(task, "")
-        self.desk.need_room(task)
+        self.queue.need_room(task)
         if (earlier := self.keys.accept(key, task)) is not None:
             return earlier
         job = self._submit(task, key)
@@ -68,7 +68,7 @@ class LocalTasks:
         return job
 
     def _submit(self, task: Task, key: str) -> Job:
-        job = self.desk.submit(task, key)
+        job = self.queue.submit(task, key)
         self._runs.add(job)
         return job
 
@@ -92,7 +92,7 @@ class LocalTasks:
         job = record.job
         if not job.done.done():
             job.cancel()
-            if self.desk.withdraw(job):
+            if self.queue.withdraw(job):
                 answer = TaskAnswer(503, {"content": "", "error": "Cancelled before it was begun."}, ran=False)
                 self.keys.ended(job, answer)
                 job.done.set_result(answer)
@@ -106,13 +106,13 @@ class LocalTasks:
                     yield frames
 
     def hurry(self) -> None:
-        self.desk.hurry()
+        self.queue.hurry()
 
     async def serve(self) -> None:
         await self._chats.sweep()
 
     async def stop(self, grace_s: float) -> None:
-        never = await self.desk.stop(grace_s)
+        never = await self.queue.stop(grace_s)
         await self._chats.close()
         for job in never:
             refused = Refusal(503, "The server stopped before the task was begun.", retry_after_s=5)

@@ -104,12 +104,12 @@ def server(app: App) -> MCPServer[Any]:
         "ra",
         version=__version__,
         log_level="ERROR",
-        instructions=f"An agent for the project in {app.resolved.root}. Nobody is asked: what needs a word is refused.",
+        instructions=f"An agent for the project in {app.resolved.root}. Calls that would ask are refused.",
     )
-    desk = McpTools(app)
-    made.add_tool(desk.ask, structured_output=False)
-    made.add_tool(desk.recall, annotations=_READS, structured_output=False)
-    made.add_tool(desk.sessions, annotations=_READS, structured_output=False)
+    tools = McpTools(app)
+    made.add_tool(tools.ask, structured_output=False)
+    made.add_tool(tools.recall, annotations=_READS, structured_output=False)
+    made.add_tool(tools.sessions, annotations=_READS, structured_output=False)
     return made
 
 

@@ -231,7 +231,7 @@ def _described(operation: Operation) -> Json:
         "responses": {"200": answer} | {str(status): answer for status in operation.other_answers},
     }
     for status in operation.refusals:
-        # The door answers 401 and 403 before a route is looked for.
+        # The access check answers 401 and 403 before a route is looked for.
         body = bodies.RefusalBody if status in (401, 403) else operation.refusal
         described["responses"][str(status)] = _refusal(status, body)
     if operation.parameters:

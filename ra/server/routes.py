@@ -20,7 +20,7 @@ from ra.core.messages import Message, Text, ToolResult
 from ra.core.model import TokenCounts
 from ra.core.value import JsonObject, encode
 from ra.server import access, completions, responses
-from ra.server.access import Door
+from ra.server.access import AccessRules
 from ra.server.bodies import (
     CallBody,
     HealthBody,
@@ -64,7 +64,7 @@ _STREAM = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _SESSION = re.compile(r"[0-9a-f]{4,32}")
 
 
-def routes(tasks: Tasks, gate: Door, store: Store, project: str) -> ASGIApp:
+def routes(tasks: Tasks, gate: AccessRules, store: Store, project: str) -> ASGIApp:
     async def task(request: Request) -> Response:
         return await _task(tasks, request, stream=False)
 
@@ -157,9 +157,9 @@ def routes(tasks: Tasks, gate: Door, store: Store, project: str) -> ASGIApp:
 
 
 class _Guarded:
-    """The door stands before everything else, the unknown path included."""
+    """The access check stands before everything else, unknown paths included."""
 
-    def __init__(self, app: ASGIApp, gate: Door) -> None:
+    def __init__(self, app: ASGIApp, gate: AccessRules) -> None:
         self._app = app
         self._gate = gate
 

@@ -50,7 +50,7 @@ class OpenSession:
 
 
 class Chats:
-    """Opens sessions for tasks. The desk sees to it that a chat has one task at a time."""
+    """Opens sessions for tasks. The queue sees to it that a chat has one task at a time."""
 
     def __init__(
         self,

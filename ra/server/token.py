@@ -37,5 +37,5 @@ def _read(path: Path) -> str:
     except (OSError, ValueError) as error:
         raise UserError(f"{path} cannot be read: {error}. Remove it: a new one is made.") from error
     if status.st_mode & 0o077 or status.st_uid != os.geteuid() or len(token) < SHORTEST:
-        raise UserError(f"{path} is not private to you, or is no token. Remove it: a new one is made.")
+        raise UserError(f"{path} is not private to you, or is not a token. Remove it: a new one is made.")
     return token

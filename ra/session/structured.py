@@ -59,7 +59,7 @@ class SchemaFormat:
         try:
             value = msgspec.json.decode(text)
         except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
-            return f"it is no JSON ({error})"
+            return f"it is not valid JSON ({error})"
         try:
             errors = sorted(self._validator.iter_errors(value), key=lambda error: list(map(str, error.absolute_path)))
         except Unresolvable as error:
@@ -83,7 +83,7 @@ def read_schema(given: str) -> SchemaFormat:
     try:
         return SchemaFormat(msgspec.json.decode(text))
     except (msgspec.DecodeError, RecursionError) as error:
-        raise UsageError(f"--json-schema {given[:200]}: this is no JSON ({error}).") from error
+        raise UsageError(f"--json-schema {given[:200]}: this is not valid JSON ({error}).") from error
 
 
 def json_text(text: str) -> str:

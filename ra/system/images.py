@@ -8,7 +8,7 @@ MAX_EDGE = 8000  # pixels; Anthropic refuses more
 SCALED_EDGE = 2000  # what models look at is smaller still
 MAX_SOURCE_BYTES = 50_000_000  # what is read to be scaled
 
-INSTALL = "pip install 'ra-agent[images]' to have it scaled"
+INSTALL = "pip install 'ra-agent[images]' to scale it"
 
 
 class TooLarge(Exception):

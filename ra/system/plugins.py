@@ -30,7 +30,7 @@ def load(ref: str, *, base: Path, name: str | None = None) -> Any:
     """The object that `path.py` or `path.py:name` names; without any name, the module. Raises UserError."""
     match = _REF.fullmatch(ref)
     if match is None:
-        raise UserError(f"{ref!r} is no plugin: write a path that ends in .py, or path.py:name.")
+        raise UserError(f"{ref!r} is not a plugin: write a path that ends in .py, or path.py:name.")
     path = locate(match["path"], base=base)
     module = _module(path)
     object_name = match["name"] or name

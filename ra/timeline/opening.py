@@ -28,7 +28,9 @@ def open_store(data_dir: Path, address: str | None = None, *, clock: Callable[[]
             ) from error
         return PostgresStore(address, clock=clock)
     if "://" in address:
-        raise UserError(f"{address.split('://')[0]}:// is no store; use postgresql://… or the path of a file.")
+        raise UserError(
+            f"{address.split('://')[0]}:// is not a supported store; use postgresql://… or the path of a file."
+        )
     return SqliteStore(Path(address).expanduser(), clock=clock)
 
 

@@ -254,6 +254,6 @@ def without_password(url: str) -> str:
     try:
         parts = conninfo.conninfo_to_dict(url)
     except psycopg.Error as error:
-        raise StoreError("app.store is no address of a database; write postgresql://user@host/database.") from error
+        raise StoreError("app.store is not a database address; write postgresql://user@host/database.") from error
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"postgresql://{parts.get('host') or 'localhost'}{port}/{parts.get('dbname') or ''}"

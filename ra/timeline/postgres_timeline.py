@@ -231,5 +231,5 @@ def keep(connection: Connection, session: int, text: str) -> str:
 def in_use(session: str) -> SessionInUse:
     return SessionInUse(
         f"Session {session} is in use by another process. "
-        f"Wait until it is done, or go on in a copy: --resume {session} --fork."
+        f"Wait until it is done, or continue in a copy: --resume {session} --fork."
     )

@@ -176,7 +176,7 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
     extended = getattr(error, "sqlite_errorcode", 0)
     code = extended & 0xFF
     if path.is_dir():
-        return f"{path} is a directory, no database. {_ELSEWHERE}"
+        return f"{path} is a directory, not a database. {_ELSEWHERE}"
     if code == sqlite3.SQLITE_READONLY and _is_full(path.parent):  # there was no room for the log, so it opened to read
         code = sqlite3.SQLITE_FULL
     match code:
@@ -304,7 +304,7 @@ class WriterLock:
                 os.close(file)
                 raise SessionInUse(
                     f"Session {session} is in use by another process{f' ({holder})' if holder else ''}. "
-                    f"Wait until it is done, or go on in a copy: --resume {session} --fork."
+                    f"Wait until it is done, or continue in a copy: --resume {session} --fork."
                 ) from error
             # The holder before us removes its file before it lets go: a lock on a removed file guards nothing.
             if _is_still(self._path, file):

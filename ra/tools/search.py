@@ -112,7 +112,7 @@ def search(args: GrepArgs, start: str, only: str, deadline: float, *, careful: b
         line = regex.compile(args.pattern, flags)
     except (regex.error, OverflowError, RecursionError) as error:
         raise Mistake(
-            f"The pattern is no regular expression: {error}. Escape signs that are meant as they are."
+            f"The pattern is not a valid regular expression: {error}. Escape signs that are meant as they are."
         ) from error
     paths: Iterable[str] = [only] if only else filter(name_filter(args.glob), walk(start, deadline=deadline))
     # One search over the whole text rules most files out. Look-around could see the next line there, so not then.

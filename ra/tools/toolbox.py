@@ -401,7 +401,7 @@ class Toolbox:
             quoted = shown(decision.rule).replace("'", "'\\''")
             way = f" To allow it: --allow '{quoted}'." if decision.rule else " Run ra on a terminal to be asked."
             if call.name == "Bash" and (not self.box or self.box.trouble):
-                way += " Or install bubblewrap: in a sandbox commands need no word."
+                way += " Or install bubblewrap: in a sandbox commands run without a question."
         subject = call.args.get("command") or call.args.get("path") or call.args.get("url") or ""
         emit(Warned(f"{call.name} {shown(str(subject))[:200]} was refused: {decision.reason}.{way}"))
         return Mistake(

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 
 from ra.server import access
-from ra.server.access import Door
+from ra.server.access import AccessRules
 from ra.server.task import Refusal
 
-NOBODY = -1  # no user has this id: with it a door opens to a token only
+NOBODY = -1  # no user has this id: with it only a token is let in
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -26,22 +26,22 @@ HEADERS = {
 
 
 class Visitors:
-    """Who may see the page: whoever `door` lets in, and a browser that came with the token.
+    """Who may see the page: whoever the access rules let in, and a browser that came with the token.
 
     A token that opens once is void after its first use; the cookie lets the browser come back.
     """
 
-    def __init__(self, door: Door, *, one_time: str = "") -> None:
-        self._door = door
+    def __init__(self, access_rules: AccessRules, *, one_time: str = "") -> None:
+        self._access_rules = access_rules
         self._one_time = one_time
         self._cookie = secrets.token_urlsafe(32)
 
     def admit(self, headers: Mapping[str, str], *, path: str, peer_uid: int | None) -> None:
         """Raises Refusal: 403, whatever is missing."""
         if "authorization" not in headers and self._returns(headers):
-            headers = {**headers, "authorization": f"Bearer {self._door.token}"}
+            headers = {**headers, "authorization": f"Bearer {self._access_rules.token}"}
         try:
-            access.admit(self._door, headers, path=path, peer_uid=peer_uid)
+            access.admit(self._access_rules, headers, path=path, peer_uid=peer_uid)
         except Refusal as refusal:
             if refusal.status != 401:
                 raise
@@ -49,9 +49,9 @@ class Visitors:
 
     def enter(self, token: str, headers: Mapping[str, str], *, path: str) -> str:
         """The cookie for a browser that brings the token. Raises Refusal."""
-        as_bearer = {**headers, "authorization": f"Bearer {self._door.token}"}
-        access.admit(self._door, as_bearer, path=path, peer_uid=None)  # its Host, Origin and site
-        expected = self._one_time or self._door.token
+        as_bearer = {**headers, "authorization": f"Bearer {self._access_rules.token}"}
+        access.admit(self._access_rules, as_bearer, path=path, peer_uid=None)  # its Host, Origin and site
+        expected = self._one_time or self._access_rules.token
         if hmac.compare_digest(token.encode(), expected.encode()):
             if self._one_time:
                 self._one_time = secrets.token_urlsafe(32)  # nobody is ever told

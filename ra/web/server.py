@@ -18,7 +18,7 @@ from starlette.routing import Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from ra.core.errors import RaError, UserError
-from ra.server.access import Door
+from ra.server.access import AccessRules
 from ra.server.daemon import HttpServer, ListenAddress, bound, url_of
 from ra.server.task import Refusal
 from ra.web.access import HEADERS, NOBODY, Visitors
@@ -59,11 +59,11 @@ class SessionPage:
     def alone(self, visitors: Visitors) -> ASGIApp:
         return _Guarded(self._app, visitors, prefix="")
 
-    def beside(self, api: ASGIApp, door: Door) -> ASGIApp:
+    def beside(self, api: ASGIApp, access_rules: AccessRules) -> ASGIApp:
         """The page under a prefix, the API everywhere else."""
         inner = Starlette(routes=[Mount(PREFIX, self._app)])
         inner.router.redirect_slashes = False
-        return _Beside(_Guarded(inner, Visitors(door), prefix=PREFIX), api)
+        return _Beside(_Guarded(inner, Visitors(access_rules), prefix=PREFIX), api)
 
     def prepare(self) -> None:
         """Read transcripts and make the newest session ready, in the background, while the browser starts."""
@@ -127,7 +127,7 @@ def open_page(sessions: ShownSessions, *, port: int, started: Callable[[str], No
     """Serve the page on the loopback until a signal comes; `started` is told the address with its token."""
     sys.setswitchinterval(SWITCH_S)
     one_time = secrets.token_urlsafe(24)
-    visitors = Visitors(Door(secrets.token_urlsafe(32), NOBODY), one_time=one_time)
+    visitors = Visitors(AccessRules(secrets.token_urlsafe(32), NOBODY), one_time=one_time)
     page = SessionPage(sessions)
     with bound(ListenAddress("127.0.0.1", port)) as listening:
         page.prepare()

@@ -277,9 +277,9 @@ def test_the_stored_token_is_shown_only_to_who_asks_for_it(shell: Shell) -> None
     [
         ("http://127.0.0.1:9", 1, "No daemon answers at http://127.0.0.1:9: Connection refused. Start one"),
         ("http://host.invalid", 1, "No daemon answers at http://host.invalid"),
-        ("127.0.0.1:18800", 2, "is no address of a daemon; write it like"),
-        ("http://127.0.0.1:port", 2, "is no address of a daemon; write it like"),
-        ("http://[::1", 2, "is no address of a daemon; write it like"),
+        ("127.0.0.1:18800", 2, "is not a daemon's address; write it like"),
+        ("http://127.0.0.1:port", 2, "is not a daemon's address; write it like"),
+        ("http://[::1", 2, "is not a daemon's address; write it like"),
     ],
 )
 def test_a_daemon_that_is_not_there(shell: Shell, url: str, code: int, said: str) -> None:
@@ -293,7 +293,7 @@ def test_a_server_that_is_no_daemon(shell: Shell, answer: tuple[int, Any]) -> No
     with Fake(lambda _: answer) as fake:
         done = agentx(shell, *SEED, "--url", fake.url)
     assert done.returncode == 2
-    assert f"{fake.url} answered {answer[0]} and is no agentx daemon" in done.stderr
+    assert f"{fake.url} answered {answer[0]} and is not an agentx daemon" in done.stderr
 
 
 def test_a_busy_daemon_is_waited_for(shell: Shell) -> None:

@@ -24,7 +24,7 @@ def test_the_tour_plays_by_itself_without_key_and_network(shell: Shell) -> None:
         "Edit cart.py?  n no · y yes",
         "• Read test-run.log",
         "tool:Read: ",
-        "it pays from call",
+        "you save from call",
         "Compacted (truncate)",
         "• Recall FAILED",
         "SHOP-482",

@@ -166,8 +166,8 @@ MISTAKES = {
     "agent:\n  model: ${NOPE}": "2: NOPE is not set; set it, or write ${NOPE:-default}.",
     "agent:\n  model: a\n  model: b": "3: agent.model is set twice in this file; keep one.",
     "agent:\n  model: a\n  Model: b": "3: unknown key agent.Model; did you mean model?",
-    "agent:\n\tmodel: x": "2: this is no YAML: found character '\\t' that cannot start any token.",
-    "agent: {model: x": "1: this is no YAML:",
+    "agent:\n\tmodel: x": "2: this is not valid YAML: found character '\\t' that cannot start any token.",
+    "agent: {model: x": "1: this is not valid YAML:",
     "- agent": "1: a configuration file is a mapping such as `agent: {model: …}`.",
     "x: " + "[" * 100: "1: nested more than 64 levels deep; make it flatter.",
     "agent: !!python/object:os.system {}": "1: agent",
@@ -178,9 +178,9 @@ MISTAKES = {
         "6: agent.context.sources.a b has file, text; set exactly one"
     ),
     "agent:\n  max_cost: 1\n  maxCost: 2": "3: agent.maxCost is set twice, as max_cost and maxCost; keep one.",
-    "agent:\n  context:\n    mustKeep: ['(']": "3: agent.context.mustKeep: '(' is no regular expression",
+    "agent:\n  context:\n    mustKeep: ['(']": "3: agent.context.mustKeep: '(' is not a valid regular expression",
     "agent:\n  context:\n    sources: {a: {text: x}}": "3: agent.context.sources needs agent.context.sourceBudget",
-    "agents:\n  dev:\n    context: {mustKeep: ['(']}": "3: agents.dev.context.mustKeep: '(' is no regular expression",
+    "agents:\n  dev:\n    context: {mustKeep: ['(']}": "3: agents.dev.context.mustKeep: '(' is not a valid regular",
     "agents:\n  dev:\n    context: {sourceBudget: -1, sources: {a: {text: x}}}": "3: agents.dev.context.sourceBudget",
     "agent:\n  tools:\n    Bahs: {enabled: false}": "3: agent.tools.Bahs: there is no such tool; did you mean Bash?",
     "agent:\n  tools:\n    Bash: {enabeld: false}": "3: unknown key agent.tools.Bash.enabeld; did you mean enabled?",
@@ -197,7 +197,7 @@ MISTAKES = {
     "app:\n  providers:\n    antropic: {timeout: 3}": "3: unknown key app.providers.antropic; did you mean anthropic?",
     "app:\n  providers:\n    openai: {baseUrl: localhost}": '3: app.providers.openai.baseUrl is "localhost"; it must',
     "agent:\n  maxCost: .nan": "2: agent.maxCost is nan; it must be a number at least 0.",
-    "agent:\n  model: ${N:?gone}": "2: ${N:?gone} is no form of a variable; write ${VAR}, ${VAR:-default} or",
+    "agent:\n  model: ${N:?gone}": "2: ${N:?gone} is not a valid variable; write ${VAR}, ${VAR:-default} or",
     "agent:\n  model: ${NOPE:-${N}}": "2: ${NOPE:-${N}… has a variable inside a variable; write ${VAR},",
 }
 

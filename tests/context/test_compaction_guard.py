@@ -64,7 +64,7 @@ def test_more_than_fits_is_put_back_newest_first_and_a_warning_counts_the_rest()
 
 
 def test_a_pattern_that_is_none_is_refused():
-    with pytest.raises(ConfigError, match=r"agent\.context\.mustKeep: '\(' is no regular expression"):
+    with pytest.raises(ConfigError, match=r"agent\.context\.mustKeep: '\(' is not a valid regular expression"):
         MustKeep(["("])
 
 

@@ -301,7 +301,7 @@ def test_a_failing_stream_or_error_hook_is_a_warning_and_the_chain_goes_on(
         ("none.sh", "agent.middleware.beforeModelCall: there is no file"),
         ("empty.py", "has no function 'before_model_call' (or middleware)"),
         ("empty.py:other", "defines no 'other'"),
-        ("plain.txt", "is no hook: use a .py file, .sh,"),
+        ("plain.txt", "is not a hook: use a .py file, .sh,"),
     ],
 )
 def test_what_cannot_be_a_hook_is_refused_before_the_run(chain: Chain, item: str, said: str) -> None:

@@ -53,7 +53,7 @@ def test_a_missing_name_is_answered_with_the_near_name(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ref", ["p.txt", "", "p.py:1x", "p.py:a.b", ":f", "os"])
 def test_what_is_no_plugin_is_refused(ref: str, tmp_path: Path) -> None:
-    assert refused(ref, tmp_path) == f"{ref!r} is no plugin: write a path that ends in .py, or path.py:name."
+    assert refused(ref, tmp_path) == f"{ref!r} is not a plugin: write a path that ends in .py, or path.py:name."
 
 
 @pytest.mark.parametrize(

@@ -90,8 +90,8 @@ def test_a_flood_is_cut_and_told(tmp_path: Path, worker: plugins.Worker) -> None
     ("source", "said"),
     [
         ("pattern = '(a)'", "has no function resolve(ref, ctx)"),
-        ("def resolve(ref, ctx): ...", "pattern None is no regular expression"),
-        ("pattern = '('\ndef resolve(ref, ctx): ...", "is no regular expression"),
+        ("def resolve(ref, ctx): ...", "pattern None is not a valid regular expression"),
+        ("pattern = '('\ndef resolve(ref, ctx): ...", "is not a valid regular expression"),
         ("pattern = 'a'\ndef resolve(ref, ctx): ...", "pattern must have one group, the reference; it has 0"),
         ("pattern = '(a)(b)'\ndef resolve(ref, ctx): ...", "pattern must have one group, the reference; it has 2"),
         ("pattern = b'(a)'\ndef resolve(ref, ctx): ...", "pattern must have one group"),

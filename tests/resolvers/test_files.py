@@ -198,7 +198,7 @@ def test_webp_is_known_by_its_content_and_an_image_has_no_lines(root: Path) -> N
     webp = b"RIFF\x04\0\0\0WEBPVP8 "
     (root / "a.bin").write_bytes(webp)
     assert run("@a.bin", root).blocks[1] == Image("image/webp", webp)
-    assert refused("@logo.png:1-2", root) == "@logo.png:1-2: logo.png has no lines: it is no text; not attached."
+    assert refused("@logo.png:1-2", root) == "@logo.png:1-2: logo.png has no lines: it is not text; not attached."
 
 
 def test_lines_that_are_too_long_are_cut_and_said(root: Path) -> None:

@@ -413,7 +413,7 @@ def test_what_a_server_says_before_its_answer_is_passed_over() -> None:
         ("http://a:99999/", "no valid URL"),
         ("ftp://a/", "only http and https"),
         ("http://me:secret@a/", "a name or password"),
-        (f"http://{'ä' * 80}.example/", "is no host name"),
+        (f"http://{'ä' * 80}.example/", "is not a host name"),
     ],
 )
 def test_what_is_no_address_of_a_page_is_told(url: str, said: str) -> None:

@@ -15,18 +15,18 @@ import uvicorn
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ra.server.access import Door, admit
+from ra.server.access import AccessRules, admit
 from ra.server.peer_user import MAX_SILENT_OF_OTHERS, PeerConnection, user_of
 from ra.server.task import MAX_DEPTH, Refusal, Task, read
 from ra.system.loopback import is_local
 
-OPEN_TO_ALL = Door("the-token-of-the-house", uid=1000, local=False)
-LOCAL = Door("the-token-of-the-house", uid=1000)
+OPEN_TO_ALL = AccessRules("the-token-of-the-server", uid=1000, local=False)
+LOCAL = AccessRules("the-token-of-the-server", uid=1000)
 
 
-def _status(door: Door, headers: dict[str, str], uid: int | None = 1000, path: str = "/task") -> int:
+def _status(access_rules: AccessRules, headers: dict[str, str], uid: int | None = 1000, path: str = "/task") -> int:
     try:
-        admit(door, headers, path=path, peer_uid=uid)
+        admit(access_rules, headers, path=path, peer_uid=uid)
     except Refusal as refusal:
         return refusal.status
     return 200
@@ -39,10 +39,10 @@ def _status(door: Door, headers: dict[str, str], uid: int | None = 1000, path: s
         ({"host": "localhost"}, 1001, 401),
         ({"host": "localhost"}, 0, 401),
         ({"host": "localhost"}, None, 401),
-        ({"host": "localhost", "authorization": "Bearer the-token-of-the-house"}, None, 200),
-        ({"host": "localhost", "authorization": "bearer  the-token-of-the-house "}, 1001, 200),
-        ({"host": "localhost", "authorization": "the-token-of-the-house"}, 1000, 401),
-        ({"host": "localhost", "authorization": "Bearer the-token-of-the-house, Bearer x"}, 1000, 401),
+        ({"host": "localhost", "authorization": "Bearer the-token-of-the-server"}, None, 200),
+        ({"host": "localhost", "authorization": "bearer  the-token-of-the-server "}, 1001, 200),
+        ({"host": "localhost", "authorization": "the-token-of-the-server"}, 1000, 401),
+        ({"host": "localhost", "authorization": "Bearer the-token-of-the-server, Bearer x"}, 1000, 401),
         ({"host": "localhost", "via": "1.1 proxy"}, 1000, 401),
         ({}, 1000, 403),
     ],
@@ -52,7 +52,7 @@ def test_the_user_or_the_token_open_the_door(headers: dict[str, str], uid: int |
 
 
 def test_bound_elsewhere_the_token_is_needed_and_any_host_is_taken() -> None:
-    token = {"authorization": "Bearer the-token-of-the-house"}
+    token = {"authorization": "Bearer the-token-of-the-server"}
     assert _status(OPEN_TO_ALL, {"host": "build-server:18800"} | token, None) == 200
     assert _status(OPEN_TO_ALL, {"host": "build-server:18800"}, None) == 401
     assert _status(OPEN_TO_ALL, {"host": "build-server:18800", "origin": "https://evil.example"} | token, None) == 403

@@ -38,23 +38,23 @@ def test_chats_keep_their_order_and_nothing_is_above_its_limit(
         return TaskAnswer(200, {})
 
     async def main() -> None:
-        desk = TaskQueue(work, crashed=_never, workers=workers, room=room)
+        queue = TaskQueue(work, crashed=_never, workers=workers, room=room)
         taken: dict[str, list[int]] = defaultdict(list)
         refused: list[tuple[int, int, bool]] = []
         jobs = []
         for number, (chat, pause) in enumerate(arrivals):
             try:
-                jobs.append(desk.submit(_task(chat, number)))
+                jobs.append(queue.submit(_task(chat, number)))
                 taken[str(chat)].append(number)
             except Refusal as refusal:
-                refused.append((refusal.status, desk.waiting, bool(refusal.retry_after_s)))
-            assert desk.waiting <= room
+                refused.append((refusal.status, queue.waiting, bool(refusal.retry_after_s)))
+            assert queue.waiting <= room
             for _ in range(pause):
                 await asyncio.sleep(0)
         await asyncio.gather(*(job.done for job in jobs))
         assert began == taken
         assert set(refused) <= {(429, room, True)}
-        assert (desk.running, desk.waiting) == (0, 0)
+        assert (queue.running, queue.waiting) == (0, 0)
 
     asyncio.run(main())
 
@@ -68,8 +68,8 @@ def test_a_bug_in_one_task_is_told_and_the_others_go_on() -> None:
         return TaskAnswer(200, {})
 
     async def main() -> list[int]:
-        desk = TaskQueue(work, crashed=lambda job, bug: bugs.append(f"{job.task.message}: {bug}"))
-        jobs = [desk.submit(_task(0, number)) for number in range(3)]
+        queue = TaskQueue(work, crashed=lambda job, bug: bugs.append(f"{job.task.message}: {bug}"))
+        jobs = [queue.submit(_task(0, number)) for number in range(3)]
         return [(await job.done).status for job in jobs]
 
     assert asyncio.run(main()) == [200, 500, 200]

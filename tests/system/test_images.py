@@ -55,5 +55,5 @@ def test_without_pillow_it_is_refused_with_what_to_install(tmp_path: Path) -> No
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == (
         "is too large: 6,000,000 bytes, the limit for image/png is 5,000,000; "
-        "pip install 'ra-agent[images]' to have it scaled\n"
+        "pip install 'ra-agent[images]' to scale it\n"
     )

@@ -110,7 +110,7 @@ STEPS = (
     TourStep("What fills the window, what of it the provider's cache holds, and what it costs:", "/context"),
     TourStep(
         "4 of 6 · Compaction, with its price before it is done: what each call costs now and after, what the rewrite "
-        "costs once, and from which call on it pays. Press y.",
+        "costs once, and from which call on you save. Press y.",
         "/compact",
         keys=("y",),
     ),

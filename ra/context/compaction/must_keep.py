@@ -35,7 +35,7 @@ class MustKeep:
                 re.compile(pattern)
             except re.error as error:
                 raise ConfigError(
-                    f"agent.context.mustKeep: {pattern!r} is no regular expression: {error}; correct it."
+                    f"agent.context.mustKeep: {pattern!r} is not a valid regular expression: {error}; correct it."
                 ) from error
         self._patterns = tuple(patterns)
         self._matches: dict[Position, tuple[str, ...]] = {}

@@ -68,7 +68,7 @@ class Connection:
             raise self._lost(f"broke the connection ({error})") from error
         except h11.RemoteProtocolError as error:
             if not self._reader.at_eof():
-                raise self._failed(f"sent what is no HTTP ({error})") from error
+                raise self._failed(f"sent invalid HTTP ({error})") from error
             raise self._lost(f"closed the connection {'inside its' if self._heard else 'without an'} answer") from error
         assert not isinstance(event, type)  # h11.PAUSED is for servers
         return event

@@ -80,7 +80,7 @@ def decode(data: str | bytes) -> object:
             lenient = json.loads(text, strict=False)
             return json.loads(json.dumps(lenient, ensure_ascii=False).encode("utf-8", "replace"))
         except (ValueError, RecursionError) as error:
-            raise BadStream(f"The server sent what is no JSON: {_excerpt(text)}.") from error
+            raise BadStream(f"The server sent invalid JSON: {_excerpt(text)}.") from error
     except RecursionError as error:
         raise BadStream("The server sent JSON that is nested too deeply.") from error
 
@@ -89,7 +89,7 @@ def event(data: str) -> JsonObject:
     """The dict that one event carries."""
     value = decode(data)
     if not isinstance(value, dict):
-        raise BadStream(f"The server sent an event that is no object: {_excerpt(data)}.")
+        raise BadStream(f"The server sent an event that is not an object: {_excerpt(data)}.")
     return value
 
 

@@ -25,7 +25,7 @@ def read(path: Path) -> list[Transcript]:
         if recognises(event):
             reader.take(event)
         else:
-            skips.add(number, "no event of OpenHands", unit="element")
+            skips.add(number, "not an OpenHands event", unit="element")
     return [draft.finished(skips)]
 
 

@@ -86,7 +86,9 @@ def _answer(args: GrepArgs, lines: list[MatchLine], prefix: str, hidden: list[st
         if len(lines) > MAX_LINES:
             out.append(f"[{len(lines) - MAX_LINES} more lines; narrow the search, or files_only]")
     if hidden:
-        out.append(f"[matches in {', '.join(map(shown, hidden[:5]))} not shown: reading there needs the user's word]")
+        out.append(
+            f"[matches in {', '.join(map(shown, hidden[:5]))} not shown: reading there needs the user's permission]"
+        )
     if late:
         out.append("[stopped at the time limit; there may be more]")
     return "\n".join(out) or "No matches."

@@ -174,7 +174,7 @@ def _notebook(path: str, data: bytes) -> str:
     try:
         notebook = msgspec.json.decode(data, type=_Notebook)
     except (msgspec.DecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise Mistake(f"{shown(path)} is no notebook: {error}.") from error
+        raise Mistake(f"{shown(path)} is not a notebook: {error}.") from error
     lines = []
     for number, cell in enumerate(notebook.cells, 1):
         lines.append(f"[cell {number}: {cell.cell_type}]\n{_joined(cell.source)}")

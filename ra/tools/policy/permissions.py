@@ -106,7 +106,7 @@ def _strongest(matching: Sequence[Rule], *, outside: bool = False) -> Decision |
     if rule := by_action.get("deny"):
         return Deny(f"the rule deny {rule} forbids it")
     if rule := by_action.get("ask"):
-        return Ask(f"the rule ask {rule} wants a word", outside=outside)
+        return Ask(f"the rule ask {rule} asks first", outside=outside)
     if rule := by_action.get("allow"):
         return Allow(f"the rule allow {rule}")
     return None

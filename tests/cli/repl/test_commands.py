@@ -132,7 +132,7 @@ def test_compact_previews_asks_and_compacts(start: Start, model: Model) -> None:
     assert re.search(r"digest +[\d,]+ +\$[\d.]+ +\$[\d.]+ +call \d+", terminal.text)
     assert re.search(r"summarize +[\d,]+ +\$[\d.]+ +\$[\d.]+ \+ a call", terminal.text)
     assert re.search(r"truncate: \d+ messages \(#[\d-]+\) would be hidden, [\d,]+ → [\d,]+ tokens", terminal.text)
-    assert re.search(r"the rewrite costs \$[\d.]+ once; it pays from call \d+ on", terminal.text)
+    assert re.search(r"the rewrite costs \$[\d.]+ once; you save from call \d+ on", terminal.text)
     terminal.look(0.2)
     terminal.type("y")
     terminal.wait("Compacted (truncate)")

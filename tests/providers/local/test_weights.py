@@ -22,7 +22,7 @@ def test_a_second_install_fetches_nothing(model_dir: Path) -> None:
     before = local_weights.path(model_dir).stat().st_mtime_ns
     heard: list[str] = []
     assert local_weights.install(model_dir, heard.append) == local_weights.path(model_dir)
-    assert heard == [f"The model is there already: {local_weights.path(model_dir)}"]
+    assert heard == [f"The model is already installed: {local_weights.path(model_dir)}"]
     assert local_weights.path(model_dir).stat().st_mtime_ns == before
 
 

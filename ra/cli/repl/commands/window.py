@@ -159,7 +159,7 @@ def _chosen_prompt(argument: str, prompts: list[SessionMessage]) -> SessionMessa
         match = next((prompt for prompt in prompts if f"#{prompt.number}" == argument), None)
         if match is None:
             numbers = ", ".join(f"#{prompt.number}" for prompt in prompts[-8:])
-            raise UsageError(f"{visible_line(argument, 20)} is no prompt of yours; those are {numbers}.")
+            raise UsageError(f"{visible_line(argument, 20)} is not one of your prompts; those are {numbers}.")
         return match
     if not argument.isdecimal() or not 1 <= int(argument) <= len(prompts):
         raise UsageError(f"/rewind takes how many prompts to go back, 1 to {len(prompts)}, or #N.")
