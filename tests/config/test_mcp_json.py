@@ -92,7 +92,7 @@ def test_a_missing_variable_leaves_out_its_server_alone(world: World) -> None:
 @pytest.mark.parametrize(
     ("document", "why"),
     [
-        ("{", "no JSON"),
+        ("{", "not valid JSON"),
         ("[]", "must be an object"),
         ('{"mcpServers": []}', "an object with a server under each name"),
         ({"mcpServers": {"x": 3}}, "must be an object with a command or a url"),
@@ -101,7 +101,7 @@ def test_a_missing_variable_leaves_out_its_server_alone(world: World) -> None:
         ({"mcpServers": {"x": {"command": "y", "args": "z"}}}, "no list of texts"),
         ({"mcpServers": {"x": {"command": "y", "env": {"a": []}}}}, "no texts under names"),
         ({"mcpServers": {"x": {"command": "y", "alwaysAllow": ["z"]}}}, "alwaysAllow is not used"),
-        ("[" * 100_000, "no JSON"),
+        ("[" * 100_000, "not valid JSON"),
         (" " * 300_000, "larger than"),
     ],
 )

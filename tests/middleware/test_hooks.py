@@ -396,15 +396,15 @@ def test_a_program_may_stop_the_run(chain: Chain) -> None:
         ("echo oh no >&2; exit 3", "failed with exit 3: oh no"),
         ("exit 1", "failed with exit 1: it said nothing on stderr"),
         ("sleep 20", "took longer than 0.4 s"),
-        ("echo ok", "its output is no JSON object"),
-        ("echo '[]'", "its output is no JSON object"),
+        ("echo ok", "its output is not a JSON object"),
+        ("echo '[]'", "its output is not a JSON object"),
         ("""echo '{"denny": 1}'""", "unknown key 'denny'"),
         ("""echo '{"context": {"tool": 1}}'""", "there is no 'tool' to change here; there is loop.messages, tool_call"),
         ("""echo '{"context": {"loop": {"iteration": 0}}}'""", "there is no 'loop.iteration' to change here"),
         ("""echo '{"context": 3}'""", "failed: Expected `object`"),
         ("""echo '{"context": {"tool_call": {"args": 3}}}'""", "failed: Expected `object`"),
         ("head -c 20000000 /dev/zero", "wrote more than 16 MB"),
-        ("yes '[' | head -c 1000000", "its output is no JSON object"),
+        ("yes '[' | head -c 1000000", "its output is not a JSON object"),
     ],
 )
 def test_a_program_that_fails_fails_closed(chain: Chain, command: str, said: str) -> None:

@@ -221,7 +221,7 @@ def test_a_redirect_loop_ends(tmp_path: Path) -> None:
         ("file:///etc/passwd", "only http and https are fetched"),
         ("gopher://docs.example/", "only http and https are fetched"),
         ("http://user:pass@docs.example/", "a URL with a name or password in it is not fetched"),
-        ("http://docs.example:99999/", "no valid URL"),
+        ("http://docs.example:99999/", "not a valid URL"),
     ],
 )
 def test_every_hop_is_checked(location: str, said: str) -> None:
@@ -409,8 +409,8 @@ def test_what_a_server_says_before_its_answer_is_passed_over() -> None:
     ("url", "said"),
     [
         ("http:///path", "names no host"),
-        ("http://[::1/", "no valid URL"),
-        ("http://a:99999/", "no valid URL"),
+        ("http://[::1/", "not a valid URL"),
+        ("http://a:99999/", "not a valid URL"),
         ("ftp://a/", "only http and https"),
         ("http://me:secret@a/", "a name or password"),
         (f"http://{'ä' * 80}.example/", "is not a host name"),

@@ -44,7 +44,7 @@ def test_an_answer_that_fits_is_all_of_stdout(shell: Shell) -> None:
 def test_a_wrong_answer_is_sent_back_with_what_is_wrong(shell: Shell) -> None:
     done, server = asked(shell, "Four.", '{"n": -1}', '{"n": 4}')
     assert (done.returncode, done.stdout) == (0, b'{"n": 4}\n')
-    assert "is no JSON" in json.dumps(server.bodies[1]["messages"][-1])
+    assert "is not valid JSON" in json.dumps(server.bodies[1]["messages"][-1])
     assert "n: -1 is less than the minimum of 0" in json.dumps(server.bodies[2]["messages"][-1])
 
 
@@ -60,7 +60,7 @@ def test_a_schema_that_is_none_costs_nothing(shell: Shell, tmp_path: Path) -> No
     for schema, words in [
         ('{"type": 3}', b"The schema is wrong at type"),
         ("nowhere.json", b"No such file"),
-        (str(broken), b"this is no JSON"),
+        (str(broken), b"this is not valid JSON"),
         ('{"$ref": "https://example.com/x.json"}', b"put everything that it needs into the schema"),
     ]:
         done = shell.ra("--json-schema", schema, "x", env={"ANTHROPIC_API_KEY": "k"})

@@ -124,7 +124,7 @@ def test_grep_does_not_show_what_may_not_be_read(kit: Kit) -> None:
 
 
 def test_grep_tells_the_model_of_a_broken_expression(kit: Kit) -> None:
-    assert "no regular expression" in kit.error("Grep", pattern="(")
+    assert "not a valid regular expression" in kit.error("Grep", pattern="(")
 
 
 def test_grep_stops_an_expression_that_would_never_end(tmp_path: Path) -> None:

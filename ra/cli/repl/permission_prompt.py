@@ -42,7 +42,7 @@ async def ask(question: Question, terminal: Terminal, paper: Paper) -> Answer:
         changed = edited(question.call, typed)
         if changed is not None:
             return Answer("once", changed)
-        terminal.show(paper.line("That is no JSON object.", "red"))
+        terminal.show(paper.line("This is not a JSON object.", "red"))
 
 
 async def _filled_in(question: Question, terminal: Terminal, paper: Paper) -> Answer:
