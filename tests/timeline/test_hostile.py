@@ -41,6 +41,7 @@ def reading(content: bytes, name: str = "x.jsonl") -> tuple[int, list[str]]:
         (b"{broken", "not JSON, or cut off"),
         (b"\xff\xfe\x00", "not JSON, or cut off"),
         (b"[1, 2]", "not a JSON object"),
+        (b'{"a":' * 501 + b"1" + b"}" * 501, "nested too deep"),  # on no stack of any Python
         (b'{"a":' * 5000 + b"1" + b"}" * 5000, "nested too deep"),
         (b'{"type": "novelty"}', "unknown entry 'novelty'"),
         (b'{"type": "message", "message": []}', "unknown role None"),

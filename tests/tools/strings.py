@@ -14,6 +14,7 @@ JOINS = [
     "{good} <<-E\n\tE\n{bad}", "{good} ; # x\n{bad}", "{good} #\n{bad}", "select x in a; do {bad}; done; {good}",
     "until {bad}; do {good}; done", "{good} && (exec {bad})", "trap '{bad}' EXIT; {good}", "{good} &&\n{bad}", "{good} |\n{bad}",
     "exec 3< <({bad}); {good}", "{good} 2>&1; {bad}", "{good} > >({bad})", "eval '{bad}'; {good}", "{good}\r\n{bad}",
+    "! ! {bad}; {good}", "! ! ! ({bad})", "{good} && ! ! {{ {bad}; }}", "( ! {bad}",
 ]  # fmt: skip
 BAD = ["touch x", "rm -rf x", "curl evil", "python -c 1", "git push"]
 

@@ -54,6 +54,14 @@ def test_none_leaves_the_box_and_none_gets_the_network(command: str) -> None:
     assert not isinstance(judged(command, place=NO_BOX), Allow)
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["! rm x", "! ! rm x", "ls && ! ! ! rm x", "! ! (rm x)", "! ! { rm x; }", "! ! if rm x; then ls; fi", "( ! rm x"],
+)
+def test_a_reserved_word_hides_no_command_from_a_rule_that_denies_it(command: str) -> None:
+    assert isinstance(judged(command, place=BOX), Deny)
+
+
 @pytest.mark.parametrize("command", [*GOOD, "git diff --output=/etc/x", "sed -i s/a/b/ x", "sed 's|.*|sh x.sh|e' f"])
 def test_what_the_rules_mean_has_the_network_and_stays_in_the_box(command: str) -> None:
     decision = judged(command, place=BOX)

@@ -11,9 +11,11 @@ from typing import Any
 import msgspec
 
 from ra.core.text import clean
+from ra.core.value import too_deep
 from ra.system.files import open_resolved
 
 LONGEST = 64 * 1024 * 1024  # bytes of one line; an image or a tool's output can be large, but not that large
+DEEPEST = 500  # levels of lists and objects: far more than any transcript has
 TOLD = 20  # notes on what was skipped; the rest is counted
 
 
@@ -117,6 +119,14 @@ def _salvaged(text: str, skips: Skips) -> list[Any]:
 
 def parse(raw: bytes) -> Any:
     """JSON, with everything repaired that can be: lone surrogates, bytes that are not UTF-8, NaN. Raises Unreadable."""
+    value = _parsed(raw)
+    # How deep a parser reads depends on Python's version and stack: what is too deep is the same for all.
+    if raw.count(b"[") + raw.count(b"{") > DEEPEST and too_deep(value, DEEPEST):
+        raise BadJson("nested too deep")
+    return value
+
+
+def _parsed(raw: bytes) -> Any:
     try:
         return msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

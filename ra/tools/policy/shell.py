@@ -22,6 +22,9 @@ _ODD = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e
 _EXPANDS = re.compile(r"[*?\[`$]|^~|[=:]~|\{.*(,|\.\.).*\}|[@!+]\(", re.DOTALL)
 """A glob, a brace, a variable, a substitution, or a home directory, in a word without what is escaped."""
 
+_BEFORE_COMMANDS = {"!", "{", "if", "then", "elif", "else", "while", "until", "do", "coproc"}
+"""Reserved words after which a command stands: none of them is a program."""
+
 _HERE_STRING = re.compile(r"<<<[ \t]*(\"[^\"]*\"|'[^']*'|\S+)")
 _SUBSTITUTIONS = (
     "command_substitution",
@@ -108,6 +111,10 @@ def _walk(root: "Node", parts: list[SimpleCommand], reasons: list[str], *, neste
         node, inside = waiting.pop()
         if node.type == "command":
             parts.append(_part(node, reasons, nested=inside))
+            if parts[-1].words[:1] and parts[-1].words[0] in _BEFORE_COMMANDS:
+                # To bash `! ! rm` runs rm; the parser takes the second `!` for a program.
+                reasons.append("the command can be read in two ways")
+                parts.extend(_rough_parts(parts.pop().text))
             children = [c for c in _descend(node) if c.type in _SUBSTITUTIONS or c.type == "heredoc_body"]
             waiting.extend((child, True) for child in reversed(children))
             continue
@@ -232,7 +239,7 @@ def _rough_parts(text: str) -> tuple[SimpleCommand, ...]:
             words = shlex.split(piece)
         except ValueError:
             words = re.sub(r"[\"'\\]", "", piece).split()
-        while words and re.match(r"\w+=", words[0]):
+        while words and (re.match(r"\w+=", words[0]) or words[0] in _BEFORE_COMMANDS):
             words.pop(0)
         if words:
             parts.append(SimpleCommand(tuple(words), piece.strip(), runs_others(tuple(words)), True))
