@@ -61,6 +61,16 @@ def test_an_economical_cut_leaves_what_it_says_and_the_last_steps():
     assert allowance.quotes == 4000
 
 
+def test_what_an_economical_cut_may_list_is_half_of_what_the_system_part_and_the_prompts_leave():
+    view = filled().view
+    fixed = view.fixed_tokens() + sum(map(view.group_tokens, view.pinned()))
+    for limit in (3000, 5000):  # so small that the list has less than it would like
+        allowance = allow(
+            view, view.tokens(), settings=CompactionSettings(), limit=limit, max_output=200, cut=(500, 6000), stack=True
+        )
+        assert allowance.index == (int(limit * 0.75) - fixed) // 2
+
+
 def test_the_allowance_is_counted_in_the_tokens_of_the_model():
     view = filled().view
     allowance = allow(view, view.tokens() * 2, settings=CompactionSettings(), limit=6000, max_output=200)

@@ -11,7 +11,7 @@ from ra.context.recall import recall, written
 from ra.context.report import parts
 from ra.context.size import input_budget
 from ra.context.tokens import Estimator
-from ra.core.facts import Checkpointed, Configured, Edited, EntryRemoved, EntrySet, Rotated, TimelineEvent
+from ra.core.facts import Checkpointed, Configured, Edited, EntryRemoved, EntrySet, Rotated, Said, TimelineEvent
 from ra.core.value import encode
 from tests.context.sessions import (
     CONFIGURED,
@@ -108,6 +108,34 @@ def test_the_system_prompt_and_live_entries_are_in_every_request(script, limit, 
 def test_the_first_prompt_is_in_every_request_word_for_word(script, limit, strategy):
     _, sent = played(script, limit=limit, strategy=strategy)
     assert all(one.assembly.request.messages[0].text.startswith(PROMPT) for one in sent)
+
+
+@generated
+@given(
+    st.lists(
+        st.builds(Step, st.lists(st.text(max_size=2000), min_size=1, max_size=2).map(tuple), st.integers(0, 3))
+        | st.builds("Rule {}: call adapter_{} first.".format, st.integers(1, 99), st.sampled_from("abcdef")),
+        max_size=30,
+    ).filter(lambda script: sum(isinstance(part, str) for part in script) <= 10),
+    windows,
+    strategies,
+)
+def test_what_the_user_said_is_in_every_request_after_it(script, limit, strategy):
+    """Ten short sentences are within what the smallest window has for quotes."""
+    parts_of_run = [Prompt(part) if isinstance(part, str) else part for part in script]
+    log, sent = played(parts_of_run, limit=limit, strategy=strategy)
+    for one in sent:
+        messages = [event.fact.message for event in log.written[: one.decided_at] if isinstance(event.fact, Said)]
+        said = [message.text for message in messages if message.role == "user"]
+        assert [text for text in said if text not in text_of(one.assembly.request)] == []
+
+
+@generated
+@given(scripts, windows, strategies)
+def test_assembly_depends_on_nothing_but_the_facts(script, limit, strategy):
+    """Neither on the clock nor on chance: the same session gives the same bytes."""
+    (_, first), (_, second) = (played(script, limit=limit, strategy=strategy) for _ in range(2))
+    assert [encode(one.assembly.request) for one in first] == [encode(one.assembly.request) for one in second]
 
 
 @generated
