@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from ra.context.compaction.quotes import HEADING, Quotes, sentences, typed_text
+from ra.context.compaction.quotes import HEADING, Quotes, typed_text
+from ra.context.compaction.replaced import sentences
 from ra.context.tokens import Estimator
 from ra.context.view import Group, Item
 from ra.core.facts import Checkpointed

@@ -72,13 +72,13 @@ async def grown(folder: Path, seed: int, *, breaks: float = 0) -> tuple[dict[str
         settings["compaction__contextWindow"] = 12_000
     if choose.random() < 0.3:
         settings["session__contextStrategy"] = "planner"
+        # A plan that is given up before the server has seen the question is billed by estimate: no meter knows of it.
+        settings["session__planner__timeout"] = 30
     faults = random.Random(seed)
 
     def fault(number: int, body: dict[str, Any]) -> Fault | None:
-        if faults.random() >= breaks:
-            return None
-        meter.answer(body)  # it was generated to its end, whoever heard it, and is charged for
-        return Fault("cut")
+        # The meter has counted the whole answer: it was generated to its end, whoever heard it, and is charged for.
+        return Fault("cut") if faults.random() < breaks else None
 
     with LoopbackServer("anthropic", meter.answer, faults=fault) as server:
         retries = Retries(sleep=lambda _: asyncio.sleep(0))

@@ -1,17 +1,18 @@
-"""Quotes what the user typed and a compaction hides, and finds the sentences that later ones replace.
+"""Quotes what the user typed and a compaction hides, without the sentences that later ones replace.
 
-Nothing here asks a model. What a sentence lays down is told by signs that many languages share (labels, figures, names
-written like code) and by short lists of words of the most used ones; what is not recognised is still quoted, but gives
-way first where the budget is too small for everything.
+What a sentence lays down is told by signs that many languages share (labels, figures, names written like code) and by
+short lists of words of the most used ones; what is not recognised is still quoted, but gives way first where the budget
+is too small for everything.
 """
 
 import re
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import msgspec
 
+from ra.context.compaction.replaced import Sentence, replaces, sentences
 from ra.context.render import level
 from ra.context.report import Statement
 from ra.context.tokens import Estimator
@@ -24,82 +25,9 @@ CUT = " […] "
 FLOOR = 80  # tokens that shortening leaves of a message; what is still too much gives way as a whole
 SCANNED = 200_000  # characters of one message that are read
 COMPARED = 24  # sentences that begin or end alike, at most, with which a new one is compared
-LONGEST_LEAD = 40  # characters before a colon that are a label, or say no more than that something changes
-LONGEST_VALUE = 4  # words that may differ between a sentence and the one that replaces it
-PLAIN_VALUE = 2  # the same, where these are no figures and nothing says that something changes
-SHARED = 0.5  # of the words of a sentence, at least, that the one which replaces it repeats
 
 _FRAMED = re.compile(r"\s*<([\w-]+)(?: [\w-]+=\"[^\"]*\")*>\s.*</\1>\s*\Z", re.S)  # an attached file, piped text
-_ENDS = re.compile(r"(?<=[。！？])|(?<=[.!?؟।])\s+|\n+")
 _QUOTED_AT = re.compile(r"^#(\d+): ", re.M)
-
-_WORD = re.compile(
-    r"[\u3040-\u30ff\u3400-\u9fff]"  # Chinese and Japanese: a sign is a word
-    r"|[$€£¥]?\w+(?:[.\-/:@'’_]+\w+)*%?"
-    r"|[=:：]",
-)
-# What says that something has a value now: one sign for all of them, so that "is", "is now" and "changes to" are alike.
-_IS = re.compile(
-    r"\b(?:(?:(?:has|have|is|are|was|were|will)\s+)?(?:been\s+)?(?:chang(?:es|ed)|mov(?:es|ed)|set|switch(?:es|ed))\s+to"
-    r"|(?:is|are|will be|should be|must be|becomes?)(?:\s+now)?"
-    r"|(?:ist|sind|lautet|beträgt|wird|werden|liegt bei)(?:\s+(?:jetzt|nun|ab\s+sofort))?"
-    r"|(?:est|sont|sera|devient)(?:\s+(?:maintenant|désormais))?"
-    r"|(?:es|son|será|ahora es|pasa a ser)|(?:é|são|será|agora é)|(?:è|sono|sarà|diventa))\b"
-    r"|(?<!\w)(?:هو|هي|أصبح|أصبحت|صار|صارت|يكون|تكون)(?:\s+الآن)?(?!\w)"
-    r"|(?:现在)?(?:更)?(?:改为|改成|换成|变为|变成|改用|是|为)|(?:現在)?(?:改為|換成|變成|為)|に変更(?:します|する|しました)?"
-    r"|=",
-    re.I,
-)
-# What says that an earlier word no longer holds.
-_CHANGE = re.compile(
-    r"\b(?:instead|from now on|no longer|has changed|change of plans?|actually|correction|update(?=:)|rather)\b"
-    r"|\b(?:stattdessen|ab (?:jetzt|sofort)|nicht mehr|geändert|korrektur)\b"
-    r"|\b(?:désormais|plutôt|à la place|correction|a partir de ahora|en vez|en su lugar)\b"
-    r"|\b(?:a partir de agora|invece|d'ora in poi)\b"
-    r"|\b(?:теперь|отныне|вместо|больше не)\b|改为|改成|换成|改用|从现在|不再|更正|今後|代わりに|変更|이제부터|대신"
-    r"|من الآن|بدلا|بدلاً|لم يعد|تغيير|تصحيح|أصبح|صار",
-    re.I,
-)
-# What a sentence may have that the one before it had not: it is left out of the comparison.
-_NOW = re.compile(
-    r"\b(?:new|now|neue[rsnm]?|jetzt|nun|nouveau|nouvelle|maintenant|nuev[oa]|ahora|nov[oa]|agora)\b|新的|新|الآن"
-)
-_LAYS_DOWN = re.compile(
-    r"\b(?:must|never|always|only|use|prefers?|don'?t|do not|cannot|can't|may not|no|instead|should|shall|wants?|keep"
-    r"|avoid|remember|ensure|make sure|require[ds]?|forbidden|allowed|limit|cap|deadline|from now)\b"
-    r"|\b(?:nie|niemals|immer|nur|muss|müssen|darf|dürfen|soll(?:en|te)?|kein(?:e[nrms]?)?|nicht|bitte)\b"
-    r"|\b(?:verwende|benutze|nutze|achte)\b"
-    r"|\b(?:siempre|nunca|sólo|solo|debe[ns]?|usa|utiliza|toujours|jamais|ne|pas|doit|doivent|utilise[rz]?|uniquement"
-    r"|sempre|mai|deve|usare|devem|apenas|não)\b|\b(?:всегда|никогда|нельзя|только|должн\w+|используй\w*|не)\b"
-    r"|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|ください|しないで|必ず|常に|항상|반드시|마세요"
-    r"|يجب|ممنوع|دائما|دائمًا|أبدا|أبدًا|فقط|استخدم|لا(?=\s)",
-    re.I,
-)
-_LABEL = re.compile(r"\s*(?:[-*•]\s*)?[A-ZÄÖÜА-Я][A-ZÄÖÜА-Я _/-]{2,40}:\s")
-_VALUE = re.compile(r"\d|[a-z][A-Z]|\w_\w|\w/\w|[`\"'«“「].+?[`\"'»”」]|\b[A-Z]{2,}\b")
-
-
-_SAYS_IS = frozenset(("=", ":", "："))
-
-
-class Sentence(msgspec.Struct, frozen=True):
-    """A stretch of what the user typed. `rank` is how much it lays down: the lowest gives way first."""
-
-    start: int
-    end: int
-    words: tuple[str, ...]
-    rank: int
-    changes: bool  # does it say that something is otherwise now?
-
-    @property
-    def keys(self) -> tuple[tuple[str, ...], ...]:
-        """Where to look for sentences that it could replace: those that begin or end alike."""
-        return (("first", *self.words[:2]), ("last", *self.words[-2:])) if len(self.words) > 2 else ()
-
-    @property
-    def may_replace(self) -> bool:
-        """One that says neither what something is nor a rule nor a change replaces nothing."""
-        return self.rank >= 3 or self.changes or not _SAYS_IS.isdisjoint(self.words)
 
 
 class Typed(msgspec.Struct, frozen=True):
@@ -274,61 +202,6 @@ def typed_text(message: Message) -> str:
     """What the user typed: not the files and the piped text that went along, which stand in frames."""
     texts = [block.text for block in message.blocks if isinstance(block, Text)]
     return "\n".join(text for text in texts if not _FRAMED.match(text))[:SCANNED]
-
-
-def sentences(text: str) -> Iterator[Sentence]:
-    start = 0
-    for end in (*(match.end() for match in _ENDS.finditer(text)), len(text)):
-        if text[start:end].strip():
-            yield _sentence(text, start, end)
-        start = end
-
-
-def _sentence(text: str, start: int, end: int) -> Sentence:
-    raw = text[start:end]
-    lead, colon, body = raw.partition(":")
-    introduced = bool(colon) and len(lead) <= LONGEST_LEAD and bool(_LABEL.match(raw) or _CHANGE.search(lead + colon))
-    core = body if introduced else raw
-    words = tuple(_WORD.findall(_NOW.sub(" ", _CHANGE.sub(" ", _IS.sub(" = ", core.casefold())))))
-    rank = 0 if len(words) < 3 and not _VALUE.search(raw) else 1
-    if not _SAYS_IS.isdisjoint(words) and _VALUE.search(raw):
-        rank = 2
-    if _LAYS_DOWN.search(raw) or _LABEL.match(raw):
-        rank = 3
-    return Sentence(start, end, words, rank, changes=bool(_CHANGE.search(raw)))
-
-
-def replaces(new: Sentence, old: Sentence) -> bool:
-    """Does it say the same of the same, but with another value? Then the words around the value are equal.
-
-    A value follows what says "is". It may stand elsewhere where the new sentence says that something changes, or in a
-    rule where it is a figure. Two values that differ make two statements about two things.
-    """
-    a, b = old.words, new.words
-    if abs(len(a) - len(b)) >= LONGEST_VALUE:
-        return False
-    head = _common(a, b)
-    tail = _common(a[head:][::-1], b[head:][::-1])
-    was, now = a[head : len(a) - tail], b[head : len(b) - tail]
-    if not was or not now or len(was) > LONGEST_VALUE or len(now) > LONGEST_VALUE or "=" in (*was, *now):
-        return False
-    if head + tail < 2 or head + tail < SHARED * len(a):
-        return False
-    figures = all(any(character.isdigit() for character in "".join(value)) for value in (was, now))
-    changes = new.changes and not old.changes
-    after_is = (head >= 2 and a[head - 1] == "=") or (head >= 3 and a[head - 1] in (":", "："))
-    if after_is:
-        return figures or changes or max(len(was), len(now)) <= PLAIN_VALUE
-    return changes or (figures and ("=" in a[:head] or min(old.rank, new.rank) >= 3))
-
-
-def _common(a: Sequence[str], b: Sequence[str]) -> int:
-    count = 0
-    for word, counterpart in zip(a, b, strict=False):
-        if word != counterpart:
-            break
-        count += 1
-    return count
 
 
 def _joined(typed: Typed, numbers: Sequence[int]) -> str:
