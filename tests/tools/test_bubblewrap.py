@@ -156,7 +156,10 @@ def test_the_users_own_edits_meanwhile_are_not_touched() -> None:
         for name in ("AGENTS.md", "sub/CLAUDE.md"):  # as an editor saves: another file takes the name
             (made.project / "new").write_text("by the user")
             (made.project / "new").rename(made.project / name)
-        assert launch.finish() == []
+        notes = launch.finish()
+        assert [note.partition(" is protected and was replaced")[0] for note in notes] == [
+            str(made.project / name) for name in ("AGENTS.md", "sub/CLAUDE.md")
+        ]
         assert (made.project / "AGENTS.md").read_text() == (made.project / "sub/CLAUDE.md").read_text() == "by the user"
         box.close()
 

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ from ra.tools.sandbox.box import Host
 pytestmark = pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
 
 OLD = ("AGENTS.md", "sub/CLAUDE.md", ".vscode/settings.json", ".git/config", "ra.yaml")
+ALONE = ("AGENTS.md", "sub/CLAUDE.md", "ra.yaml")  # in folders that commands may write
 NEW = (
     "new/AGENTS.md",
     "sub/.envrc",
@@ -59,6 +61,7 @@ class Guarded(RuleBasedStateMachine):
         place = Project(str(self.project), str(self.project), str(self.base / "home"))
         boxes = [bubblewrap.find(place, Host()) for _ in range(2)]  # as two processes have them
         self.boxes = [box for box in boxes if box]
+        self.exposed: dict[str, set[int]] = {}
         self.jobs: list[tuple[Launch, subprocess.Popen[bytes]]] = []
 
     def start(self, box: int, command: str) -> tuple[Launch, "subprocess.Popen[bytes]"]:
@@ -92,27 +95,40 @@ class Guarded(RuleBasedStateMachine):
     def end_job(self, which: int) -> None:
         launch, process = self.jobs.pop(which % len(self.jobs))
         end(process)
-        launch.finish()
+        self.is_told(process, launch.finish())
 
     @rule(name=st.sampled_from(OLD), number=st.integers(0, 9), whole=st.booleans())
     def edit(self, name: str, number: int, *, whole: bool) -> None:
         """In place, or as editors do it: a new file takes the old one's place.
 
-        While a job runs only in place: a file that is replaced meanwhile is no longer mounted in that job's box, which
-        docs/security.md names among what is not promised.
+        Such a file is not mounted in the boxes of jobs that already run, which then have to tell of it. In a folder
+        that is protected as a whole nothing can be written, whatever comes there.
         """
         path = self.project / name
         self.texts[name] = f"the user's, version {number}\n"
-        if whole and not self.jobs:
-            (path.parent / "swap").write_text(self.texts[name])
-            (path.parent / "swap").rename(path)
-        else:
+        if whole:
+            swap = self.base / "swap"
+            swap.write_text(self.texts[name])
+            swap.rename(path)
+            if name in ALONE:
+                self.exposed.setdefault(name, set()).update(process.pid for _, process in self.jobs)
+        elif not self.exposed.get(name):
             path.write_text(self.texts[name])
 
     @invariant()
     def what_the_user_wrote_stands(self) -> None:
         for name, text in getattr(self, "texts", {}).items():
-            assert (self.project / name).read_text() == text, name
+            assert self.exposed.get(name) or (self.project / name).read_text() == text, name
+
+    def is_told(self, process: "subprocess.Popen[bytes]", notes: Sequence[str]) -> None:
+        """A job that could write a file which replaced a protected one names it at its end; the user then looks."""
+        for name, jobs in self.exposed.items():
+            if process.pid in jobs:
+                assert any(f"{self.project / name} is protected and was replaced" in note for note in notes), notes
+                jobs.remove(process.pid)
+                if not jobs:
+                    (self.project / name).unlink(missing_ok=True)
+                    (self.project / name).write_text(self.texts[name])
 
     @precondition(lambda self: hasattr(self, "jobs") and not self.jobs)
     @invariant()
@@ -122,7 +138,7 @@ class Guarded(RuleBasedStateMachine):
     def teardown(self) -> None:
         for launch, process in getattr(self, "jobs", []):
             end(process)
-            launch.finish()
+            self.is_told(process, launch.finish())
         if hasattr(self, "jobs"):
             self.jobs.clear()
             self.nothing_planted_is_obeyed()

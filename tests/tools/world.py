@@ -9,6 +9,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from ra.tools.builtin.bash import MAX_TRIES
 from ra.tools.policy.paths import Project
 from ra.tools.sandbox.box import Box
 
@@ -66,6 +67,14 @@ class World:
         return Project(str(self.project), str(self.project), str(self.home))
 
     def run(self, box: Box, command: str, *, git: bool = False) -> str:
+        """As Bash does it: once more when a socket of another program's vanished before it could be masked."""
+        for _ in range(MAX_TRIES):
+            output, began = self._run_once(box, command, git=git)
+            if began:
+                break
+        return output
+
+    def _run_once(self, box: Box, command: str, *, git: bool) -> tuple[str, bool]:
         launch = box.launch(["bash", "--norc", "-c", command], str(self.project), **({"git": True} if git else {}))
         env = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": str(self.home), **launch.env}
         try:
@@ -85,7 +94,7 @@ class World:
             for descriptor in launch.fds:
                 os.close(descriptor)
             launch.finish()
-        return done.stdout.decode("utf-8", "replace")
+        return done.stdout.decode("utf-8", "replace"), launch.began()
 
     def filled(self, command: str) -> str:
         return command.format(

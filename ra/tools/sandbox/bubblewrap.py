@@ -5,7 +5,7 @@ import os
 from collections.abc import Sequence
 
 from ra.system.process import Launch
-from ra.tools.policy.paths import Project, program
+from ra.tools.policy.paths import Project, program, shown
 from ra.tools.sandbox import landlock, seccomp
 from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.disarm import OwnRepository, disarm
@@ -96,16 +96,20 @@ class Bubblewrap:
 
         def finish() -> list[str]:
             status.read()
-            notes = guard.restore()
-            now = self._scan.look()
-            self._own_sockets |= _made_in_box(now.sockets - findings.sockets)
-            if not layout.writable:
-                return notes
-            # First what they hold: a repository is one also where it is set aside.
-            notes += [disarm(path) for path in before.new_repositories(now)]
-            new_programs = sorted(self._shadows.look() - shadows)
-            notes += [set_aside(path) for path in (*before.new_names(now), *new_programs)]
-            return notes + (repository.undo_planted() if repository else [])
+            try:
+                notes = guard.restore()
+                now = self._scan.look()
+                self._own_sockets |= _made_in_box(now.sockets - findings.sockets)
+                if not layout.writable:
+                    return notes
+                # First what they hold: a repository is one also where it is set aside.
+                notes += [disarm(path) for path in before.new_repositories(now)]
+                new_programs = sorted(self._shadows.look() - shadows)
+                notes += [set_aside(path) for path in (*before.new_names(now), *new_programs)]
+                notes += [_was_replaced(path) for path in before.replaced(self._closed(layout, findings, git=git))]
+                return notes + (repository.undo_planted() if repository else [])
+            finally:
+                before.release()
 
         own_network = [] if network else ["--unshare-net"]
         if network and landlock.scopes():
@@ -191,11 +195,7 @@ class Bubblewrap:
         writable = layout.writable and linked != [root]
         out = ["--bind" if writable else "--ro-bind", root, root]
         if writable:
-            dot_git = os.path.join(root, ".git")
-            # One boundary: no repository can be written, or with `git` all of the project's own but what it obeys.
-            others = found.repositories - {root}
-            closed = [path for path in others if not (git and (path == dot_git or _below(path, dot_git)))]
-            shut = (*linked, *collapse(frozenset(closed), root))
+            shut = (*linked, *self._closed(layout, found, git=git))
             # A folder that holds a protected path could be renamed and made anew, unless it is a mount itself.
             for parent in sorted(_real_parents(layout, found) & self._parents):
                 out += ["--bind", parent, parent] if not _within(parent, shut) else []
@@ -208,6 +208,13 @@ class Bubblewrap:
             if not os.path.islink(path):
                 out += masked(path)
         return out
+
+    def _closed(self, layout: Layout, found: Findings, *, git: bool) -> list[str]:
+        """One boundary: no repository can be written, or with `git` all of the project's own but what it obeys."""
+        dot_git = os.path.join(layout.root, ".git")
+        others = found.repositories - {layout.root}
+        closed = [path for path in others if not (git and (path == dot_git or _below(path, dot_git)))]
+        return collapse(frozenset(closed), layout.root)
 
     def _repository(self, repository: Repository | None, *, git: bool) -> list[str]:
         """A worktree's repository: its hooks and its configuration stay as they are."""
@@ -253,6 +260,13 @@ def find(place: Project, host: Host) -> Bubblewrap | None:
             return box
         box.close()
     return None
+
+
+def _was_replaced(path: str) -> str:
+    return (
+        f"{shown(path)} is protected and was replaced while the command ran, which could write to the new file. "
+        "Tell the user to look at it."
+    )
 
 
 def _made_in_box(sockets: frozenset[str]) -> set[str]:

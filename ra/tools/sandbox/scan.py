@@ -4,6 +4,7 @@ import fnmatch
 import os
 import re
 import time
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ra.system.secret_names import SECRET_DIRS, TOKEN_NAMES, fold, holds_token
@@ -13,6 +14,7 @@ from ra.tools.sandbox.host import is_socket
 from ra.tools.sandbox.layout import Layout
 from ra.tools.sandbox.watch import Changes, Watch
 
+_PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O_CLOEXEC
 CHEAP_S = 0.005
 STALE_S = 30.0
 
@@ -46,6 +48,12 @@ class ProtectedState:
         names = (*self._watched, *found.guarded, *found.repositories)
         self._was = {path: (_identity(path), _identity(os.path.dirname(path))) for path in names}
         self._known = {identity for identity, _ in self._was.values() if identity}
+        # Held, so that no other file gets the number of one that goes meanwhile.
+        self._held = [handle for path in self._was if (handle := _hold(path)) is not None]
+
+    def release(self) -> None:
+        while self._held:
+            os.close(self._held.pop())
 
     def new_names(self, now: Findings) -> list[str]:
         """Protected names that the command added."""
@@ -55,6 +63,18 @@ class ProtectedState:
 
     def new_repositories(self, now: Findings) -> list[str]:
         return sorted(path for path in now.repositories if self._is_new(path))
+
+    def replaced(self, closed: Sequence[str]) -> list[str]:
+        """Protected files that others came in place of. A mount goes with the file that it covers, so the command
+        could write the new one: only whoever replaced it can tell what it should hold. `closed`: all in these folders
+        was read-only, whatever came there.
+        """
+        changed = []
+        for path, (was, _) in self._was.items():
+            now = _identity(path)
+            if was and now and now != was and not os.path.isdir(path) and not _lies_in(path, set(closed)):
+                changed.append(path)
+        return sorted(changed)
 
     def _is_new(self, path: str) -> bool:
         identity = _identity(path)
@@ -70,6 +90,13 @@ def _identity(path: str) -> tuple[int, int] | None:
     except OSError:
         return None
     return status.st_dev, status.st_ino
+
+
+def _hold(path: str) -> int | None:
+    try:
+        return os.open(path, _PATH_ONLY)
+    except OSError:
+        return None
 
 
 class _Folder(NamedTuple):
