@@ -237,6 +237,25 @@ class Agent(Generic[OutputT]):
             leave.set()
             thread.join()
 
+    def show(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> None:
+        """The answer as it comes: drawn in a notebook, else printed. What it came to is in `ended`."""
+        from ra.library.notebook import show  # only for who looks
+
+        show(self.stream(prompt, files=files))
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows of an agent: its next request, as a bar of its sources."""
+        from ra.library.notebook import context_bar  # only for who looks
+
+        if self._running or self._session is not None:  # open in a loop of its own
+            return f"<small>Session {self.session or 'without a file'}, in use.</small>"
+
+        async def looked() -> "Snapshot":
+            async with self:
+                return await self.context()
+
+        return context_bar(_run_sync(looked()))
+
     # --- the conversation ---
 
     @property

@@ -4,6 +4,9 @@ import ast
 import asyncio
 import inspect
 import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -81,3 +84,14 @@ def test_a_program_runs_as_it_stands(world: LoopbackServer, name: str) -> None:
 def test_every_exported_name_is_there() -> None:
     assert [name for name in ra.__all__ if not hasattr(ra, name)] == []
     assert set(dir(ra)) >= {"Agent", "RunEnded", "Provider", "say"}
+
+
+def test_the_programs_pass_pyright_in_its_strict_mode() -> None:
+    pyright = shutil.which("pyright")
+    if pyright is None:
+        pytest.skip("pyright is not installed")
+    root = Path(__file__).parent.parent.parent
+    done = subprocess.run(
+        [pyright, "--pythonpath", sys.executable], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.splitlines()[-1]) == (0, "0 errors, 0 warnings, 0 informations")

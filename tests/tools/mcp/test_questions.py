@@ -32,6 +32,13 @@ def talk(tmp_path: Path, models: LoopbackServer, file: str, *rules: str, **setti
     """A session with one server, whose calls are allowed; and what else `rules` allow."""
     configured = {"name": "toy", "command": sys.executable, "args": [str(FOLDER / file)], "timeout": 30}
     allowed = [{"allow": rule} for rule in ("mcp__toy__write", "mcp__toy__grow", "mcp__toy__shrink", *rules)]
+    return talking(tmp_path, models, configured, *(rule["allow"] for rule in allowed), **settings)
+
+
+def talking(
+    tmp_path: Path, models: LoopbackServer, configured: dict[str, Any], *rules: str, **settings: Any
+) -> Session:
+    allowed = [{"allow": rule} for rule in rules]
     opener = app(tmp_path, models, mcpServers=[configured], permissions__rules=allowed, **settings)
     assert opener.mcp is not None
     opener.mcp.listings(fresh=True)  # a start waits five seconds for a server, which a busy machine may need

@@ -1,0 +1,69 @@
+"""Shows an agent in a notebook: its answer as it comes, and what fills its window."""
+
+import time
+from collections.abc import Iterator
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+from ra.core.events import Event, RunEnded, TextDelta, ToolStarted, Warned
+
+if TYPE_CHECKING:
+    from ra.session.snapshot import Snapshot
+
+UPDATE_S = 0.1
+"""A page is drawn anew so often: at every delta it would flicker."""
+_COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#edc948", "#76b7b2", "#9c755f", "#bab0ac")
+
+
+def context_bar(snapshot: "Snapshot") -> str:
+    """The next request by source, as a bar with a legend. Names come from files, so they are escaped."""
+    report = snapshot.report
+    rows = [row for row in report.rows if row.tokens]
+    total = sum(row.tokens for row in rows) or 1
+    pieces, legend = [], []
+    for place, row in enumerate(rows):
+        colour = _COLOURS[place % len(_COLOURS)]
+        words = f"{escape(row.name)} {row.tokens:,}"
+        width = f"{100 * row.tokens / total:.2f}%"
+        pieces.append(f'<div title="{words}" style="width:{width};background:{colour}"></div>')
+        legend.append(f'<span style="color:{colour}">■</span> {words}')
+    bar = f'<div style="display:flex;height:12px;border-radius:3px;overflow:hidden">{"".join(pieces)}</div>'
+    return f"<div>{bar}<small>{' &nbsp; '.join(legend)} &nbsp; <b>{report.total:,} tokens</b></small></div>"
+
+
+def show(events: Iterator[Event]) -> None:
+    """The text as it comes: as Markdown in a notebook, else printed. Warnings and tools are lines of their own."""
+    page = _page()
+    text, drawn = "", 0.0
+    for event in events:
+        match event:
+            case TextDelta(piece):
+                text += piece
+                if page is None:
+                    print(piece, end="", flush=True)
+                elif time.monotonic() - drawn > UPDATE_S:
+                    page(text)
+                    drawn = time.monotonic()
+            case ToolStarted(call):
+                print(f"· {call.name}")
+            case Warned(words):
+                print(f"ra: {words}")
+            case RunEnded(error=error):
+                if page is not None:
+                    page(text)
+                print(f"\nra: {error}" if error else "")
+            case _:
+                pass
+
+
+def _page() -> Any:
+    """What draws a text in the place of the one before; None where there is no notebook."""
+    try:
+        from IPython import get_ipython
+        from IPython.display import Markdown, display
+    except ImportError:
+        return None
+    if get_ipython() is None:
+        return None
+    handle = display(Markdown(""), display_id=True)
+    return None if handle is None else lambda text: handle.update(Markdown(text))
