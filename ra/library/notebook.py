@@ -3,6 +3,7 @@
 import time
 from collections.abc import Iterator
 from html import escape
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ra.core.events import Event, RunEnded, TextDelta, ToolStarted, Warned
@@ -58,12 +59,11 @@ def show(events: Iterator[Event]) -> None:
 
 def _page() -> Any:
     """What draws a text in the place of the one before; None where there is no notebook."""
-    try:
-        from IPython import get_ipython
-        from IPython.display import Markdown, display
+    try:  # by name: IPython is no dependency, and has no types that could be checked without it
+        ipython, display = import_module("IPython"), import_module("IPython.display")
     except ImportError:
         return None
-    if get_ipython() is None:
+    if ipython.get_ipython() is None:
         return None
-    handle = display(Markdown(""), display_id=True)
-    return None if handle is None else lambda text: handle.update(Markdown(text))
+    handle = display.display(display.Markdown(""), display_id=True)
+    return None if handle is None else lambda text: handle.update(display.Markdown(text))
