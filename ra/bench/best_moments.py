@@ -13,7 +13,7 @@ from ra.bench.trace import RecordedCall, Trace
 from ra.context.compaction.digest import HEADED
 from ra.context.compaction.names import spoken
 from ra.context.render import SHOWN
-from ra.context.size import LARGEST_STEPS, STEPS
+from ra.context.size import STEPS, working_set
 from ra.core.facts import Said
 from ra.core.model import Usage
 from ra.costs.economy import sizes
@@ -24,7 +24,7 @@ NEVER = float("inf")
 
 def best_moments(trace: Trace, market: Callable[[str], Market], window: int) -> float:
     """The least cost of the trace in dollars, over all choices of moments to cut."""
-    sums = _Sums(trace, *sizes(window))
+    sums = _Sums(trace, window, *sizes(window))
     bills = [_Bill(call, market(call.model), _idle(trace, number)) for number, call in enumerate(trace.calls)]
     count = len(bills)
     least = [NEVER] * count  # f
@@ -79,10 +79,10 @@ class _Sums:
     first call, before which there is nothing to cut.
     """
 
-    def __init__(self, trace: Trace, recent: int, most: int) -> None:
+    def __init__(self, trace: Trace, window: int, recent: int, most: int) -> None:
         self.head = trace.base
         self.sums = [0]  # of the groups before
-        self._recent = recent
+        self._recent, self._window = recent, window
         names = [0]  # of all different names in the groups before
         seen: set[str] = set()
         shown, place, tokens, first = round(SHOWN * trace.factor), 0, 0, True
@@ -116,7 +116,7 @@ class _Sums:
     def _kept_from(self, call: int) -> int:
         """The first group that a cut before this call leaves: what `auto` would leave."""
         working = self.sums[call + 1] - self.sums[max(0, call + 1 - STEPS)]
-        room = max(self._recent, min(LARGEST_STEPS * self._recent, working))
+        room = max(self._recent, working_set(working, self._recent, self._window))
         first_kept = call
         while first_kept > 0 and self.sums[call + 1] - self.sums[first_kept - 1] <= room:
             first_kept -= 1

@@ -176,7 +176,7 @@ def _show(results: Sequence[runs.TraceResult], skipped: Sequence[str]) -> None:
     for result in results if len(results) <= 10 else ():
         console.print(render.title(result), style="bold")
         table(console, render.HEADS, render.cells(result))
-        for line in (render.calibration(result), render.yardstick(result), render.sizes(result)):
+        for line in (render.calibration(result), render.yardstick(result), render.pauses(result), render.sizes(result)):
             if line:
                 console.print(line, style="dim", soft_wrap=True)
         for line in result.skipped:

@@ -63,6 +63,7 @@ class Recorded(Nothing):
             fixed=request.fixed,
             fixed_marks=request.marks,
             paid=request.paid,
+            unmarked=self._trace.unmarked,
         )
 
 

@@ -29,6 +29,11 @@ def learn(trace: Trace, model: str, rules: CacheRules) -> Lessons:
         if not sent.rewritten and before.usage and before.usage.total_input >= 2 * max(rules.minimum, 512)
     ]
     used = any(call.usage and call.usage.cache_read + call.usage.cache_write for call, _ in _billed(trace, model))
+    if len(pairs) >= PAIRS and trace.unmarked and rules.kind == "marks":
+        note = (
+            f"no bill of {model} shows a cache, because its client asked for none: `recorded` has none, other rows do"
+        )
+        return Lessons(rules, (note,))
     if rules.kind != "none" and len(pairs) >= PAIRS and not used:
         return Lessons(CacheRules("none"), (f"no bill of {model} shows a cache: no row has one",))
     warm, cold = [], []

@@ -9,6 +9,7 @@ from typing import Any
 from ra.bench.preset import Preset
 from ra.bench.replay import StrategyResult
 from ra.bench.runs import RECORDED, SIZED, TraceResult
+from ra.core.settings import camel
 
 TIMED = 1_000_000_000  # no transcript is older than 2001; earlier moments stand for "not recorded"
 HEADS = (
@@ -17,6 +18,7 @@ HEADS = (
 )  # fmt: skip
 NOTHING = "nothing"
 TRUSTED = 0.05  # a replay that misses the bill by more is said to
+EXPLAINED = 0.03  # a prediction that misses it by more comes with the reason
 
 
 def as_json(results: Sequence[TraceResult], skipped: Sequence[str]) -> dict[str, Any]:
@@ -42,6 +44,8 @@ def _trace(result: TraceResult) -> dict[str, Any]:
             "predicted": calibration.predicted,
             "predictedDifference": round(calibration.predicted_difference, 4),
             "lostOutside": calibration.outside,
+            "lostCaches": calibration.lost_caches,
+            "estimatedSizes": round(calibration.sizes, 6),
             "unbilledCalls": calibration.unbilled,
             "lessons": list(calibration.lessons),
         },
@@ -49,6 +53,7 @@ def _trace(result: TraceResult) -> dict[str, Any]:
         "bestMoments": result.best_moments,
         "floor": result.bounds and result.bounds.floor,
         "lowerBound": result.bounds and result.bounds.bound,
+        "pauses": result.pauses and {camel(name): round(cost, 6) for name, cost in result.pauses._asdict().items()},
         "sizes": [_row(row, _uncut(result)) for row in result.sizes],
         "pricedAs": result.priced_as or result.model,
         "skipped": list(result.skipped),
@@ -149,6 +154,12 @@ def calibration(result: TraceResult) -> str:
         f"${figures.simulated:.2f} ({figures.difference:+.1%}); from text and times alone (predicted) "
         f"${figures.predicted:.2f} ({figures.predicted_difference:+.1%})."
     )
+    if abs(figures.predicted_difference) > EXPLAINED:
+        text += (
+            f" Why the prediction is off by ${figures.predicted - figures.billed:+.2f}:"
+            f" ${-figures.lost_caches:+.2f} for caches that were not as the rules say,"
+            f" ${figures.sizes:+.2f} for sizes that are estimated."
+        )
     if figures.outside:
         text += (
             f" {figures.outside} requests were written anew although their prefix was known and young (a restart,"
@@ -158,6 +169,8 @@ def calibration(result: TraceResult) -> str:
         text += f" {figures.unbilled} calls have no bill: they are estimated, and not part of this comparison."
     for lesson in figures.lessons:
         text += f" The bills differ from the published rules: {lesson}."
+    if abs(figures.predicted_difference) > TRUSTED:
+        text += " Warning: the prediction misses the bill by more than 5 %."
     if abs(figures.difference) > TRUSTED:
         text += " Warning: the replay misses the bill by more than 5 %; take the other rows as rough estimates."
     return text + unknown
@@ -177,6 +190,18 @@ def yardstick(result: TraceResult) -> str:
             f" The cuts of auto (${auto:.2f}) at the best moments, known only afterwards: ${result.best_moments:.2f}."
         )
     return text
+
+
+def pauses(result: TraceResult) -> str:
+    """What the session costs with the provider's cache kept in several ways; empty without long pauses."""
+    if result.pauses is None:
+        return ""
+    five, hour, ping, auto, keep_warm, best = map(_money, result.pauses)
+    return (
+        f"Pauses of more than five minutes: as recorded {five} with a cache of five minutes, {hour} with an hour,"
+        f" {ping} with a small call every four minutes, {auto} by agent.cache, {keep_warm} with keepWarm: auto;"
+        f" {best} is the least, if all pauses were known beforehand."
+    )
 
 
 def sizes(result: TraceResult) -> str:

@@ -26,6 +26,7 @@ class Sent(NamedTuple):
     fixed: Sequence[ToolSpec | Section] = ()  # what stands before the messages; the trace's base when it is not known
     fixed_marks: Marks = Marks()
     paid: Decimal = Decimal(0)  # what other calls cost that were made before
+    unmarked: bool = False  # nothing is marked, also not what stands before the messages
 
 
 REREAD_OUTPUT = 80  # tokens of an answer that asks to read something again
@@ -166,6 +167,8 @@ class Billing:
         """The pieces of a request, and which of them carry marks."""
         head, marks = self._head(sent)
         pieces, ends = self._pieces(head, sent.messages)
+        if sent.unmarked:
+            return pieces, []
         return pieces, [*marks, *(ends[index] for index in sent.marks)]
 
     def _head(self, sent: Sent) -> tuple[list[CachePiece], list[int]]:

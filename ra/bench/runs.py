@@ -14,6 +14,7 @@ from ra.bench.comparisons import BatchPrune, Nothing, Recorded, RollingMask
 from ra.bench.layered import LayeredReplay, PlannerReplay
 from ra.bench.lessons import learn
 from ra.bench.measures import TraceNames
+from ra.bench.pauses import Policies, Step, policies
 from ra.bench.replay import Market, ReplayStrategy, StrategyResult, replay
 from ra.bench.trace import LARGEST, Trace
 from ra.context.settings import CompactionSettings
@@ -51,10 +52,16 @@ class Calibration(Value, frozen=True):
     predicted: float = 0.0
     unbilled: int = 0  # calls without a bill
     lessons: tuple[str, ...] = ()  # where the bills show other cache rules than the published ones
+    lost_caches: float = 0.0  # dollars that the lost caches account for; `predicted` does not have them
 
     @property
     def difference(self) -> float:
         return self.simulated / self.billed - 1 if self.billed else 0.0
+
+    @property
+    def sizes(self) -> float:
+        """Dollars by which estimated sizes, and cache rules beside losses, miss the bill."""
+        return self.predicted + self.lost_caches - self.billed
 
     @property
     def predicted_difference(self) -> float:
@@ -76,6 +83,7 @@ class TraceResult(Value, frozen=True):
     calibration: Calibration | None = None
     best_moments: float | None = None  # what `auto`'s cuts would have cost at other moments, about
     bounds: Bounds | None = None  # what no strategy can be cheaper than
+    pauses: Policies | None = None  # what was recorded, with the cache kept in several ways; None without long pauses
     sizes: tuple[StrategyResult, ...] = ()  # of `auto` with indexes of other sizes, from small to large
     skipped: tuple[str, ...] = ()
 
@@ -124,7 +132,7 @@ def compare(
     window = conditions.window or recorded_window or catalog_window(model, market(model).row)
     memory = TraceNames(trace)
     rows = [replay(trace, memory, Recorded(trace), market, as_billed=True)]
-    predicted = _predicted(trace, memory, market)
+    predicted, lost_caches = _predicted(trace, memory, market)
     step()
     left_out = list(skipped)
     if trace.damaged:
@@ -150,12 +158,31 @@ def compare(
         trace.calls[-1].time,
         tuple(rows),
         "" if conditions.prices.row(model, at=trace.calls[0].time) else DEFAULT_MODEL,
-        calibration_of(trace, rows[0], market, predicted),
+        calibration_of(trace, rows[0], market, predicted, lost_caches),
         _best_moments(trace, rows, market, window),
         bounds(trace, memory, market),
+        _pauses(trace, memory, market),
         tuple(sized),
         tuple(left_out),
     )
+
+
+def _pauses(trace: Trace, memory: TraceNames, market: Callable[[str], Market]) -> Policies | None:
+    """Only for one model with a choice, and with pauses that the short life does not outlive."""
+    if len({call.model for call in trace.calls}) > 1:
+        return None
+    row, learned = market(trace.calls[0].model)
+    rules = msgspec.structs.replace(learned, lifetime_s=min(learned.lifetime_s, LIFETIME_S))
+    longest = max((after.time - before.time for before, after in pairwise(trace.calls)), default=0.0)
+    if rules.kind != "marks" or row.rates.cache_write_1h <= row.rates.cache_write or longest <= rules.lifetime_s:
+        return None
+    for_ever = Market(row, msgspec.structs.replace(rules, lifetime_s=float("inf")))
+    points = replay(trace, memory, Recorded(trace), lambda _: for_ever).points
+    steps = [
+        Step(point.time, point.window, point.cached, call.output)
+        for point, call in zip(points, trace.calls, strict=True)
+    ]
+    return policies(steps, row, rules)
 
 
 def catalog_window(model: str, row: PriceRow) -> int:
@@ -258,12 +285,15 @@ def _best_moments(
     return round(best_moments(trace, market, window), 6)
 
 
-def _predicted(trace: Trace, memory: TraceNames, market: Callable[[str], Market]) -> float:
-    """What the billed calls cost by text and times alone."""
+def _predicted(trace: Trace, memory: TraceNames, market: Callable[[str], Market]) -> tuple[float, float]:
+    """What the billed calls cost by text and times alone, and what losing the caches that were lost adds to that."""
     if not trace.measured:
-        return 0.0
+        return 0.0, 0.0
     estimated = Trace(trace.name, trace.model, trace.events, trace.estimator, fitted=False)
-    return _billed_part(replay(estimated, memory.resized(), Recorded(estimated), market))
+    sizes = memory.resized()
+    predicted = _billed_part(replay(estimated, sizes, Recorded(estimated), market))
+    with_losses = _billed_part(replay(estimated, sizes, Recorded(estimated), market, as_billed=True))
+    return predicted, round(with_losses - predicted, 6)
 
 
 def _billed_part(row: StrategyResult) -> float:
@@ -276,7 +306,11 @@ def _billed_part(row: StrategyResult) -> float:
 
 
 def calibration_of(
-    trace: Trace, recorded: StrategyResult, market: Callable[[str], Market], predicted: float = 0.0
+    trace: Trace,
+    recorded: StrategyResult,
+    market: Callable[[str], Market],
+    predicted: float = 0.0,
+    lost_caches: float = 0.0,
 ) -> Calibration | None:
     if not trace.measured:
         return None
@@ -286,4 +320,5 @@ def calibration_of(
             billed += sent.paid + (call.dollars or market(call.model).row.price(call.usage))
     unbilled = sum(call.usage is None for call in trace.calls)
     simulated = _billed_part(recorded)
-    return Calibration(float(round(billed, 6)), simulated, recorded.lost, predicted, unbilled, _lessons(trace))
+    lessons = _lessons(trace)
+    return Calibration(float(round(billed, 6)), simulated, recorded.lost, predicted, unbilled, lessons, lost_caches)

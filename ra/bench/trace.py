@@ -80,6 +80,12 @@ class Trace:
         """Does it carry bills?"""
         return any(call.usage for call in self.calls)
 
+    @property
+    def unmarked(self) -> bool:
+        """Did another agent never ask for a cache? Where marks are needed for it, that says nothing of the provider."""
+        usages = [call.usage for call in self.calls if call.usage]
+        return not self.own and bool(usages) and not any(usage.cache_read + usage.cache_write for usage in usages)
+
     def size(self, message: Message) -> int:
         """Its tokens, in the model's own count."""
         cached = self._sizes.get(id(message))

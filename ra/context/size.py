@@ -94,8 +94,9 @@ MERGED = 0.70  # of the allowance for indexes, when several become one: the next
 SUMMARY = 0.10  # of the window, for all that stands under the first prompt
 QUOTED = 4_000  # tokens, at most, for what the user typed and a compaction hid,
 QUOTED_SHARE = 0.10  # and at most so much of the window
-STEPS = 8  # an economical cut leaves at least so many groups: what the model works on right now,
-LARGEST_STEPS = 4  # unless they are larger than so many times what it would leave
+STEPS = 8  # an economical cut leaves at least so many groups whole: what the model works on right now,
+LARGEST_STEPS = 4  # unless they are larger than so many times what it would leave,
+WORKING = 3  # or than one part of the window in so many: a piece of them would be carried and not be enough
 NAMED = 4  # parts that an error names
 
 
@@ -157,8 +158,8 @@ def allow(
     recent, index = cut or (int(window * settings.recent), int(INDEX * rate))
     if cut:
         steps = [group for group in view.groups if group.kind == "said"][-STEPS:]
-        working = min(int(sum(map(view.group_tokens, steps)) * rate), LARGEST_STEPS * recent)
-        recent, index = max(recent, min(working, int(window * settings.recent))), max(index, int(INDEX * rate))
+        working = working_set(int(sum(map(view.group_tokens, steps)) * rate), recent, window)
+        recent, index = max(recent, working), max(index, int(INDEX * rate))
     if eager:
         goal, recent = min(goal, total // 2), min(recent, int(total * settings.recent))
     # What the system part and the prompts leave bounds all that a small window can hold.
@@ -179,6 +180,14 @@ def allow(
         rate=rate,
         stack=stack,
     )
+
+
+def working_set(tokens: int, recent: int, window: int) -> int:
+    """What the newest steps may have beyond the `recent` tokens that a cut leaves anyway: all of them, or nothing.
+
+    Where a fifth of the window is no more than that, there is no room for it.
+    """
+    return tokens if recent < window // 5 and tokens <= min(LARGEST_STEPS * recent, window // WORKING) else 0
 
 
 def too_small(view: View, allowance: Allowance, estimator: Estimator) -> str:

@@ -22,6 +22,8 @@ from ra.costs.promptcache import CacheRules, rules_for
 
 MILLION = 1_000_000
 AT_RISK = 0.04  # of what the session has cost may be lost on cuts that the session was too short to repay
+GROWTH_CALLS = 20  # the newest ones say how fast requests grow,
+LEAST_GROWTH = 100  # tokens a call, at least
 SHRINK = 0.90  # a cut leaves at most so much of the request, or it does not happen
 RECENT = 8_000  # tokens of the newest groups that stay word for word
 SMALL_INDEX = 8_000  # tokens of the indexes in a small window, if half of what is free there holds them
@@ -150,7 +152,22 @@ class SessionEconomy:
         keeping = float(row.price(Usage(cache_read=cached, cache_write=request.total - cached)))
         head = min(cached, request.before) if request.before >= rules.minimum else 0
         cutting = float(row.price(Usage(cache_read=head, cache_write=request.after - head)))
-        return cutting - keeping if keeping else None
+        return cutting - keeping + self._uncached(row, rules, request) if keeping else None
+
+    def _uncached(self, row: PriceRow, rules: CacheRules, request: Cuttable) -> float:
+        """What a cut costs later that leaves a request too short to be cached, until it has grown to the minimum."""
+        if rules.kind == "none" or request.after >= rules.minimum:
+            return 0.0
+        since_cut = self._carried[-GROWTH_CALLS:]
+        growth = max(LEAST_GROWTH, (since_cut[-1] - since_cut[0]) // (len(since_cut) - 1) if len(since_cut) > 1 else 0)
+
+        def dollars(total: int) -> float:
+            rates = row.at(total)
+            return float(rates.cache_read if total >= rules.minimum else rates.input) * total / MILLION
+
+        calls = range(1, (rules.minimum - request.after) // growth + 1)
+        later = sum(dollars(request.after + n * growth) - dollars(request.total + n * growth) for n in calls)
+        return max(0.0, later)
 
     def _bill(self, time: float, spent: Spent) -> None:
         row = self._row(spent.model)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ra.bench.runs import Conditions, compare
-from ra.core.facts import Checkpointed, Spent, TimelineEvent
+from ra.core.facts import Checkpointed, Rotated, Spent, TimelineEvent
 from ra.costs.prices import Prices
 from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer
@@ -29,29 +29,38 @@ def reading(body: dict[str, Any]) -> Step:
     return Step(text=f"Reading part {newest + 1}.", calls=(call,))
 
 
-@pytest.mark.parametrize("compaction", ["truncate", "digest", "auto"])
+@pytest.mark.parametrize("compaction", ["truncate", "digest", "auto", "summarize"])
 def test_a_session_of_ra_replays_to_its_bill(tmp_path: Path, compaction: str) -> None:
+    events = session(tmp_path, agent__compaction__strategy=compaction, agent__compaction__contextWindow=24_000)
+    assert any(isinstance(event.fact, Checkpointed) for event in events)
+    check(events)
+
+
+def test_a_rotated_session_replays_to_its_bill(tmp_path: Path) -> None:
+    events = session(tmp_path, session__maxTurnsPerSession=2)
+    assert any(isinstance(event.fact, Rotated) for event in events)
+    check(events)
+
+
+def session(tmp_path: Path, **settings: Any) -> list[TimelineEvent]:
+    """Three prompts, each in a process of its own: the session is resumed."""
     shell = Shell(tmp_path)
     for number in range(1, PARTS + 1):
         lines = (f"order_{number}_{line} shipped by carrier{line % 7} to depot {line * number}" for line in range(140))
         (shell.project / f"part{number}.txt").write_text("\n".join(lines))
     with LoopbackServer("anthropic", reading, cache=prompt_cache(OPUS, clock=lambda: chat.now)) as server:
-        chat = Talk(
-            shell,
-            server,
-            agent__model=OPUS,
-            agent__compaction__strategy=compaction,
-            agent__compaction__contextWindow=24_000,
-        )
-        for wanted in (4, 8, PARTS):  # each in a process of its own: the session is resumed
+        chat = Talk(shell, server, agent__model=OPUS, **settings)
+        for wanted in (4, 8, PARTS):
             chat.now += 60
             chat.say(f"Read the parts up to {wanted}.", "timeline")
-    events = [TimelineEvent(at, NOON + at, fact) for at, fact in enumerate(chat.facts(), 1)]
-    assert any(isinstance(event.fact, Checkpointed) for event in events)
+    return [TimelineEvent(at, NOON + at, fact) for at, fact in enumerate(chat.facts(), 1)]
+
+
+def check(events: list[TimelineEvent]) -> None:
     assert sum(isinstance(event.fact, Spent) for event in events) >= PARTS
     result = compare("f", "n", OPUS, events, Conditions(Prices({}, None), ()))
     assert result is not None
     assert result.calibration is not None
-    # The test server counts the frames of messages as plain input, which no provider does: 2.8 % of this bill.
-    assert abs(result.calibration.difference) <= 0.03
+    assert abs(result.calibration.difference) <= 0.01
+    assert abs(result.calibration.predicted_difference) <= 0.01
     assert result.calibration.outside == 0

@@ -296,6 +296,25 @@ def test_a_provider_without_a_cache_is_learned_from_its_bills():
     assert [row.hit_rate for row in found.rows] == [0.0, 0.0]
 
 
+def test_a_client_that_asked_for_no_cache_is_not_a_provider_without_one():
+    facts: list[tuple[float, Fact]] = []
+    for number in range(8):
+        facts += [
+            (number * 10, Said(say("user", " word" * 3000))),
+            (number * 10 + 5, Said(Message("assistant", (Text("yes"),), model="claude-opus-4-5"))),
+            (number * 10 + 5, Spent("claude-opus-4-5", Usage(input=3000 * (number + 1), output=1))),
+        ]
+    found = compare("f", "n", "claude-opus-4-5", timeline(*facts), Conditions(PRICES, ("nothing",)))
+    assert found is not None
+    assert found.calibration is not None
+    assert "its client asked for none" in found.calibration.lessons[0]
+    assert abs(found.calibration.difference) < 0.03
+    assert abs(found.calibration.predicted_difference) < 0.03
+    recorded, nothing = found.rows
+    assert (recorded.hit_rate, recorded.lost) == (0.0, 0)
+    assert nothing.hit_rate > 0.4
+
+
 def test_a_longer_life_of_the_cache_is_learned_from_the_bills():
     facts: list[tuple[float, Fact]] = []
     for number in range(5):

@@ -163,3 +163,13 @@ def test_a_cut_that_cannot_be_helped_saves_nothing_and_its_long_index_is_paid_fo
     assert economy(*cut).sizes(WINDOW * 10, forced=True) == economy(*none).sizes(WINDOW * 10, forced=True)
     afforded = economy(SPENT_BEFORE, short).sizes(WINDOW * 10, forced=True)[1]
     assert economy(SPENT_BEFORE, long).sizes(WINDOW * 10, forced=True)[1] == afforded - 2_000
+
+
+def test_a_cut_below_the_least_that_is_cached_costs_what_that_costs_until_it_has_grown():
+    # 6 000 tokens are read for $0.003 a call; 3 500 are too few for the cache and cost $0.0175 each time.
+    short = {"before": 1_000, "zone": 3_000, "behind": 2_000, "stand_in": 500}
+    model = "claude-opus-4-5"
+    sent = economy(*bills(5_700, 5_800, 5_900, 6_000, model=model), model=model)
+    sent.observe(TimelineEvent(9, 60.0 + 301, Said(say("user", "back again"))))
+    assert sent.wants(**short) == ""
+    assert sent.wants(**(short | {"stand_in": 1_500})) == "free now"  # what is left is cached again

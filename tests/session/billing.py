@@ -8,6 +8,8 @@ from ra.context.ranks import encoder
 from ra.core.value import encode
 from ra.costs.promptcache import CachePiece, PromptCache, rules_for
 
+FRAME = encoder.count('{"role":"user","content":[]},')
+
 
 def prompt_cache(
     model: str, *, clock: Callable[[], float] = time.monotonic
@@ -18,17 +20,15 @@ def prompt_cache(
     def bill(body: dict[str, Any]) -> tuple[int, int]:
         pieces: list[CachePiece] = []
         marks: list[int] = []
-        blocks = [
-            *body.get("tools", []),
-            *body.get("system", []),
-            *(block for message in body["messages"] for block in message["content"]),
-        ]
-        for index, block in enumerate(blocks):
-            bare = {key: value for key, value in block.items() if key != "cache_control"}
-            text = encode(bare).decode()
-            pieces.append(CachePiece(encoder.count(text), hash(text)))
-            if "cache_control" in block:
-                marks.append(index)
+        groups = [body.get("tools", []), body.get("system", []), *(message["content"] for message in body["messages"])]
+        for blocks in groups:
+            for number, block in enumerate(blocks):
+                bare = {key: value for key, value in block.items() if key != "cache_control"}
+                text = encode(bare).decode()
+                # What frames a message is in the cache with it, as at any provider.
+                pieces.append(CachePiece(encoder.count(text) + (FRAME if not number else 1), hash(text)))
+                if "cache_control" in block:
+                    marks.append(len(pieces) - 1)
         name = body["model"]
         cache = caches.setdefault(name, PromptCache(rules_for(name, "anthropic")))
         usage = cache.send(pieces, now=clock(), marks=marks)
