@@ -266,8 +266,17 @@ def _number(text: str) -> int | float | str:
     return text
 
 
+MAY_BE_EMPTY = {"system_prompt"}
+
+
 def parse(argv: Sequence[str], program: str = "ra") -> argparse.Namespace:
-    return parser(program).parse_intermixed_args([clean(word) for word in argv])
+    args = parser(program).parse_intermixed_args([clean(word) for word in argv])
+    for flag in ALL:
+        if flag.kind == "value" and getattr(args, flag.dest) == "" and flag.dest not in MAY_BE_EMPTY:
+            raise UsageError(
+                f"Argument {'/'.join(flag.names)}: the value is empty. Is a variable of your shell not set?"
+            )
+    return args
 
 
 def clean(word: str) -> str:

@@ -14,15 +14,24 @@ PREFIX = 4  # letters of a command that are enough to be taken for it: sess, per
 ELSEWHERE = {
     "ask": 'ra "your question"',
     "auth": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
+    "budget": 'ra --max-cost 0.50 "your question"; ra cost shows what was spent',
     "chat": "ra, without a prompt",
     "clear": "ra, without a prompt, begins a new session",
     "commands": "ra --help",
+    "commit": 'ra "commit the changes"',
     "completion": "ra --install-completion",
     "continue": "ra -c",
+    "copy": "ra -c --fork",
+    "debug": 'ra -v "your question", or ra doctor',
+    "demo": "ra tour",
     "edit": 'ra "what to change in @file"; --edits auto does not ask',
+    "exec": 'ra "your question"',
     "exit": "nothing: ra is not running. In the interactive prompt, /quit leaves",
+    "export": "ra sessions export ID",
     "fork": "ra -c --fork",
     "history": "ra sessions list",
+    "hooks": "ra --show-context, and agent.middleware in ra.yaml",
+    "info": "ra doctor",
     "init": "ra config init",
     "install": "ra local install (the embedded model), or ra --install-completion",
     "interactive": "ra, without a prompt",
@@ -32,17 +41,35 @@ ELSEWHERE = {
     "login": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
     "logout": "unset ANTHROPIC_API_KEY (or another provider's)",
     "ls": "ra sessions list",
+    "man": "ra --help",
+    "memory": "ra entry list",
     "new": "ra, without a prompt, begins a new session",
+    "perms": "ra permissions",
+    "plugin": "ra mcp, or agent.middleware in ra.yaml",
+    "plugins": "ra mcp, or agent.middleware in ra.yaml",
+    "price": 'ra models, or ra --dry-run "your question"',
+    "prices": 'ra models, or ra --dry-run "your question"',
+    "pricing": 'ra models, or ra --dry-run "your question"',
     "prompt": 'ra "your question"',
+    "providers": "ra models, or ra doctor",
     "quit": "nothing: ra is not running. In the interactive prompt, /quit leaves",
+    "ra": "ra, without a prompt",
     "repl": "ra, without a prompt",
     "resume": "ra -c (the latest session), or ra --resume ID; ra sessions list shows them",
+    "review": 'git diff | ra "review this"',
     "run": 'ra "your question"',
+    "save": "nothing: every session is stored; ra sessions list shows them",
+    "search": "ra recall WORDS",
     "settings": "ra --show-config, or ra config",
     "setup": "ra doctor",
+    "skill": "ra --show-context",
+    "skills": "ra --show-context",
+    "spend": "ra cost",
     "start": "ra, without a prompt",
+    "stats": "ra cost",
     "status": "ra doctor",
     "tools": "ra permissions, or /tools in the interactive prompt",
+    "tutorial": "ra tour",
     "uninstall": "pip uninstall ra-agent",
     "update": "pip install --upgrade ra-agent",
     "upgrade": "pip install --upgrade ra-agent",
@@ -65,10 +92,54 @@ SLASH = (
         "fork",
         "forget",
         "help",
+        "keep",
         "model",
+        "omit",
     ),
-    *("pin", "quit", "recall", "resume", "sessions", "strategy", "thinking", "tools", "undo"),
+    *("permissions", "pin", "quit", "recall", "resume", "rewind", "said", "sessions", "strategy", "thinking", "tools"),
+    *("undo",),
 )
+
+# What other programs call a command of the interactive prompt, and what does the same here.
+SYNONYMS = {
+    "agents": "!ra agent",
+    "bug": "!ra doctor",
+    "copy": "/fork",
+    "doctor": "!ra doctor",
+    "export": "!ra sessions export ID",
+    "history": "/sessions, or Ctrl-R for earlier prompts",
+    "hooks": "!ra --show-context",
+    "init": "!ra config init",
+    "load": "/resume",
+    "login": "!ra doctor, which says what key is found",
+    "logout": "!ra doctor, which says what key is found",
+    "mcp": "!ra mcp list",
+    "memory": "/entries; /pin TEXT adds one",
+    "messages": "/context messages",
+    "models": "/model",
+    "new": "/clear",
+    "pins": "/entries",
+    "provider": "/model PROVIDER/NAME",
+    "reset": "/clear",
+    "restart": "/clear",
+    "save": "nothing: every step is stored; /sessions lists the sessions",
+    "search": "/recall WORDS",
+    "settings": "/config",
+    "skills": "!ra --show-context",
+    "stats": "/cost",
+    "status": "/context, or /cost",
+    "summarize": "/compact",
+    "tokens": "/context",
+    "usage": "/cost",
+    "version": "!ra --version",
+    "whoami": "!ra doctor",
+}
+ALSO_PROMPTS = {"copy", "export", "load", "messages", "reset", "restart", "save", "search", "status", "summarize"}
+"""Synonyms that, without a slash, may well be meant for the model."""
+
+FAMILIES = ("claude", "opus", "sonnet", "haiku", "gpt", "gemini")
+SUBCOMMANDS = {"list", "ls", "show", "add", "rm", "remove", "delete", "get", "set", "status", "info"}
+"""What any program's commands are followed by."""
 
 SHELL_WORDS = {"ls", "pwd", "cd", "cat", "git", "make", "pytest", "top", "ps", "vim", "nano", "man"}
 
@@ -99,9 +170,13 @@ def on_command_line(argv: Sequence[str], program: str = "ra") -> Meant | None:
 def _subcommand(first: str, second: str, program: str) -> Meant | None:
     """`session list`: a near miss of a command, followed by one of its subcommands."""
     command = close(first, flags.COMMANDS)
-    if command is None or first in flags.COMMANDS or second not in _subcommands(command):
+    if command is None or first in flags.COMMANDS:
         return None
-    return Meant(f"There is no command {first}; write: {program} {command} {second}")
+    if second in _subcommands(command):
+        return Meant(f"There is no command {first}; write: {program} {command} {second}")
+    if second in SUBCOMMANDS:
+        return Meant(f"There is no command {first}; did you mean {program} {command}? {program} {command} --help")
+    return None
 
 
 def _subcommands(command: str) -> set[str]:
@@ -111,21 +186,33 @@ def _subcommands(command: str) -> set[str]:
 
 
 def _single(word: str, program: str) -> Meant | None:
+    """One word that is meant as something else than a prompt: as it stands, or misspelt."""
     lower = word.lower().rstrip("?!.")
     anyway = f"To ask the model just that: {program} -- {word}"
     if lower == "version":
         return Meant(run=("--version",))
+    if word == "?":
+        return Meant(run=("--help",))
     if lower in ELSEWHERE:
         return Meant(f"{word} is not a command here; what you want is: {ELSEWHERE[lower]}. {anyway}")
     if lower.startswith("/") and _slash(lower[1:]):
         return Meant(f"{word} is a command of the interactive prompt: start {program}, then type it there. {anyway}")
     if command := close(lower, flags.COMMANDS):
         return Meant(f"There is no command {word}; did you mean {program} {command}? {anyway}")
-    if ("." in word or "/" in word) and _exists(word.removeprefix("@")):
+    if _exists(word.removeprefix("@")):
         name = word.removeprefix("@")
-        return Meant(f'{name} is a file; say what to do with it: {program} "explain @{name}". {anyway}')
+        kind = "folder" if Path(name).expanduser().is_dir() else "file"
+        return Meant(f'{name} is a {kind}; say what to do with it: {program} "explain @{name}". {anyway}')
     if _is_model(lower):
         return Meant(f'{word} is a model; write: {program} -m {word} "your question". {anyway}')
+    if flag := close(lower, ("help", "version")):
+        return Meant(f"There is no command {word}; did you mean {program} --{flag}? {anyway}")
+    if lower not in SLASH and (elsewhere := close(lower, ELSEWHERE)):
+        return Meant(f"There is no command {word}; for {elsewhere}: {ELSEWHERE[elsewhere]}. {anyway}")
+    if slash := close(lower, SLASH):
+        return Meant(
+            f"There is no command {word}; /{slash} is one of the interactive prompt: start {program}. {anyway}"
+        )
     return None
 
 
@@ -153,10 +240,12 @@ def _exists(name: str) -> bool:
 
 
 def _is_model(name: str) -> bool:
-    if name in ("opus", "sonnet", "haiku", "gpt", "gemini"):
+    if name in FAMILIES:
         return True
-    if not any(char.isdigit() for char in name) or "-" not in name:
+    if "-" not in name:
         return False
+    if name.startswith(tuple(f"{family}-" for family in FAMILIES)):
+        return True  # a run with -m says what the catalog has in its place
     from ra.providers import catalog  # the run would load it a moment later
 
     return any(row.info.id == name for row in catalog.rows())
@@ -170,6 +259,8 @@ def in_conversation(text: str, names: Sequence[str] = SLASH) -> str:
         return f"Type /{first} for the command."
     if len(words) == 1 and (name := close(first, names)) and not first.startswith("@"):
         return f"Did you mean /{name}?"
+    if len(words) == 1 and first in SYNONYMS and first not in ALSO_PROMPTS:
+        return f"Type {SYNONYMS[first]}."
     if len(words) == 1 and first in SHELL_WORDS:
         return f"Type !{first} to run it in your shell."
     if first.startswith("-") and first.partition("=")[0] in flags.BY_FLAG:

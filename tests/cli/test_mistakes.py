@@ -1,4 +1,4 @@
-"""Forty plausible mistakes on the command line: none is paid, each says what to type."""
+"""Plausible mistakes on the command line: none is paid, each says what to type."""
 
 import pytest
 
@@ -52,7 +52,27 @@ MISTAKES: list[tuple[list[str], str]] = [
     (["-m", "claude-sonet-5", "hi"], "claude-sonnet-5"),
     (["-m", "claude", "hi"], "claude-sonnet-5-5"),
     (["-m", "gemini-flash-2.5", "hi"], "gemini-2.5-flash"),
+    # misspelt words of other programs, and commands of the interactive prompt without its slash
+    (["hlep"], "ra --help"),
+    (["verison"], "ra --version"),
+    (["resum"], "ra -c"),
+    (["perms"], "ra permissions"),
+    (["rewind"], "/rewind"),
+    (["entires"], "/entries"),
+    (["pricing"], "ra models"),
+    (["memory"], "ra entry list"),
+    (["plugins"], "ra mcp"),
+    (["skills"], "ra --show-context"),
+    (["exprot"], "ra sessions export"),
+    (["demo"], "ra tour"),
+    (["model", "list"], "ra models"),
+    (["sesion", "ls"], "ra sessions"),
+    (["claude"], 'ra -m claude "your question"'),
+    (["gemini-pro"], 'ra -m gemini-pro "your question"'),
+    (["-m", "", "hi"], "the value is empty"),
     # files and sessions
+    (["folder"], "is a folder"),
+    (["Makefile"], "is a file"),
     (["notes.txt"], 'ra "explain @notes.txt"'),
     (["./notes.txt"], "is a file"),
     (["-f", "nots.txt", "hi"], "notes.txt"),
@@ -70,6 +90,8 @@ def test_a_mistake_is_not_paid_and_says_what_to_type(
     shell: Shell, hello: LoopbackServer, words: list[str], hint: str
 ) -> None:
     (shell.project / "notes.txt").write_text("notes")
+    (shell.project / "Makefile").write_text("")
+    (shell.project / "folder").mkdir()
     done = shell.ra(*words)
     assert (hello.requests, done.stdout) == ([], b"")
     assert done.returncode != 0

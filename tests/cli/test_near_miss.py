@@ -33,7 +33,9 @@ def test_a_near_miss_is_exit_2_and_never_sent(shell: Shell, hello: LoopbackServe
     assert hint in done.stderr.decode()
 
 
-@pytest.mark.parametrize("words", [["hello"], ["why", "not"], ["explain this"], ["--", "sesions"], ["test"]])
+@pytest.mark.parametrize(
+    "words", [["hello"], ["why", "not"], ["explain this"], ["--", "sesions"], ["test"], ["thanks"]]
+)
 def test_a_prompt_stays_a_prompt(words: list[str]) -> None:
     assert near_miss.on_command_line(words) is None
 

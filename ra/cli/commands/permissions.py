@@ -1,5 +1,6 @@
 """`ra permissions`: explain what would happen to a call, and list the rules behind it."""
 
+import argparse
 from typing import Annotated
 
 import msgspec
@@ -7,6 +8,8 @@ import typer
 
 from ra.cli import configuration, table
 from ra.cli.commands import CommandContext
+from ra.config.load import Resolved
+from ra.config.options import Options
 from ra.config.toolboxes import Toolboxes, allowed, rules
 from ra.core.errors import UsageError, UserError
 from ra.core.messages import ToolCall
@@ -46,14 +49,7 @@ def explain(
 def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False) -> None:
     """List the rules in effect and where each comes from. Deny wins over ask, and ask over allow."""
     call: CommandContext = ctx.obj
-    resolved = call.resolved
-    approved = list(allowed(resolved).rules(resolved.root))
-    origin = str(resolved.origins.get(("agent", "permissions", "rules"), "the configuration"))
-    rows = []
-    for rule in rules(resolved, configuration.options(call.args, call.streams)):
-        by_flag = str(rule) in (call.args.deny if rule.action == "deny" else call.args.allow)
-        who = f"--{rule.action}" if by_flag else "you, for this project" if str(rule) in approved else origin
-        rows.append([rule.action, str(rule), who])
+    rows = rule_rows(call.resolved, call.args, configuration.options(call.args, call.streams))
     if as_json:
         objects = [dict(zip(("action", "rule", "origin"), row, strict=True)) for row in rows]
         call.streams.out(msgspec.json.encode(objects).decode() + "\n")
@@ -62,6 +58,18 @@ def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json
         table.show(call.streams, ["action", "rule", "from"], rows)
     else:
         call.streams.err("No rules of yours. `ra permissions explain 'command'` shows what happens without any.\n")
+
+
+def rule_rows(resolved: Resolved, args: argparse.Namespace, options: Options) -> list[list[str]]:
+    """Each rule with its action and where it comes from."""
+    approved = list(allowed(resolved).rules(resolved.root))
+    origin = str(resolved.origins.get(("agent", "permissions", "rules"), "the configuration"))
+    rows = []
+    for rule in rules(resolved, options):
+        by_flag = str(rule) in (args.deny if rule.action == "deny" else args.allow)
+        who = f"--{rule.action}" if by_flag else "you, for this project" if str(rule) in approved else origin
+        rows.append([rule.action, str(rule), who])
+    return rows
 
 
 @app.command()

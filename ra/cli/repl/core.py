@@ -42,7 +42,7 @@ QUIET = "/edits next"  # Shift-Tab: the status line is the answer
 
 T = TypeVar("T")
 
-_COMMAND = re.compile(r"/[a-z]*(\s|$)")
+_COMMAND = re.compile(r"/[A-Za-z_-]*(\s|$)")
 
 
 class SlashCommands(Protocol):

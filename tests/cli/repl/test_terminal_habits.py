@@ -70,6 +70,15 @@ def test_words_that_leave(start: Start, model: Model, word: str) -> None:
         ("--model opus", "Type /model here."),
         ("ra sessions", "You are in ra already."),
         ("git", "Type !git"),
+        ("hlep", "Did you mean /help?"),
+        ("rewnid", "Did you mean /rewind?"),
+        ("usage", "Type /cost."),
+        ("/Compact", "There is nothing to compact yet"),
+        ("/new", "type /clear"),
+        ("/status", "type /context, or /cost"),
+        ("/mcp", "type !ra mcp list"),
+        ("/auto-edit", "/edits"),
+        ("/permissions", "No rules of yours"),
     ],
 )
 def test_a_near_miss_is_answered_and_never_sent(start: Start, model: Model, line: str, hint: str) -> None:

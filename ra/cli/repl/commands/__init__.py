@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
+from ra.cli import near_miss
 from ra.cli.repl.commands import change, sessions, settings, show, window
 from ra.cli.repl.core import Repl
 from ra.cli.repl.offers import Offer
@@ -145,6 +146,7 @@ TABLE: tuple[Command, ...] = (
     Command("clear", "", "begin a new session; this one stays stored", sessions.clear),
     Command("attach", "PATH", "attach a file to the next prompt", change.attach, offers=change.path_offers),
     Command("tools", "[NUMBER]", "what the last tool calls gave, unfolded (Ctrl-O)", show.tools, at_once=True),
+    Command("permissions", "", "what is allowed, asked about and denied", show.permissions, at_once=True),
     Command("config", "", "the configuration in force, with origins", show.config, at_once=True),
     Command("quit", "", "leave (Ctrl-D)", _quit),
 )
@@ -158,7 +160,7 @@ def names() -> list[Offer]:
 
 
 def find(text: str) -> Command | None:
-    name = text.strip().partition(" ")[0].partition("\n")[0].removeprefix("/")
+    name = text.strip().partition(" ")[0].partition("\n")[0].removeprefix("/").lower()
     return next((command for command in TABLE if command.name == name), None)
 
 
@@ -168,8 +170,10 @@ async def run(repl: Repl, text: str) -> None:
     word, *arguments = text.strip().split(None, 1)
     argument = arguments[0].strip() if arguments else ""
     if command is None:
-        matches = difflib.get_close_matches(word.removeprefix("/"), [c.name for c in TABLE], n=1, cutoff=0.5)
+        name = word.removeprefix("/").lower()
+        matches = difflib.get_close_matches(name, [c.name for c in TABLE], n=1, cutoff=0.5)
         hint = f"did you mean /{matches[0]}?" if matches else "/help lists them."
+        hint = f"type {near_miss.SYNONYMS[name]}." if name in near_miss.SYNONYMS else hint
         raise UsageError(f"There is no command {word}; {hint}")
     if argument and not command.argument:
         raise UsageError(f"/{command.name} takes no argument.")

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from ra.cli import changes
+from ra.cli.commands.permissions import rule_rows
 from ra.cli.commands.said import HEADS, rows
 from ra.cli.context_view import told_difference
 from ra.cli.output import brief, describe
@@ -122,6 +123,17 @@ async def cost(repl: Repl, argument: str) -> None:
     repl.show(columns(repl.paper, [by, "input", "output", "cost"], rows, right=(1, 2, 3)))
     if total.unpriced:
         repl.say(unpriced(total), "yellow")
+
+
+async def permissions(repl: Repl, argument: str) -> None:
+    """The rules; what was allowed for this session is known to the session alone."""
+    listed = rule_rows(repl.app.resolved, repl.args, repl.app.options)
+    if listed:
+        repl.show(columns(repl.paper, ["action", "rule", "from"], listed))
+    else:
+        repl.say("No rules of yours. Reading the project needs none, commands run in the sandbox.", "dim")
+    if repl.status.edits:
+        repl.say(f"Edits: {repl.session.edits} (/edits). !ra permissions explain 'COMMAND' shows what happens.", "dim")
 
 
 async def config(repl: Repl, argument: str) -> None:
