@@ -37,6 +37,7 @@ HEARTBEAT_S = 2.0
 PATIENCE_S = 2.0  # a request waits so long for a database that is away
 AWAY_S = 0.5  # between two tries to reach a database that is away
 IN_USE_TRIES = 6
+ACCEPTING = 4  # connections that clients may use to bring tasks: the others are for the work
 STOPPING = "The server is stopping; the task goes on at another one. Ask GET /runs/{id} there."
 
 
@@ -81,6 +82,8 @@ class SharedTasks:
         self._working: set[asyncio.Task[None]] = set()
         self._news: dict[str, set[asyncio.Event]] = {}
         self._usual_s = 1.0
+        self._accepting = asyncio.Semaphore(ACCEPTING)
+        self._arriving = 0  # tasks that wait for one of these connections
         self._waiting = 0  # as of the last second
         self._present = asyncio.Event()
         self._hurried = asyncio.Event()
@@ -113,20 +116,30 @@ class SharedTasks:
                 await asyncio.wait_for(self.ready(), PATIENCE_S)
         if self.unready:
             raise Refusal(503, self.unready, retry_after_s=2)
+        room = ROOM * max(self.presence.workers, 1)
+        if self._arriving >= room:
+            raise self._busy(QueueFull(self._waiting + self._arriving))
+        self._arriving += 1
         try:
-            return await self._accept(task, key or "")
+            async with self._accepting:
+                return await self._accept(task, key or "", room)
+        except QueueFull as full:
+            raise self._busy(full) from full
         except StoreError as error:
             raise Refusal(503, str(error), retry_after_s=2) from error
+        finally:
+            self._arriving -= 1
 
-    async def _accept(self, task: Task, key: str) -> Accepted:
+    def _busy(self, full: QueueFull) -> Refusal:
+        wait_s = math.ceil(self._usual_s * full.waiting / (WORKERS * max(self.presence.workers, 1)) / 2)
+        return Refusal(429, str(full), retry_after_s=min(max(wait_s, 1), MAX_WAIT_S))
+
+    async def _accept(self, task: Task, key: str, room: int) -> Accepted:
+        """Raises QueueFull, Refusal, StoreError."""
         if key and (earlier := await self.table.by_key(key)) is not None:
             return _same(earlier, task)
-        run, workers = secrets.token_hex(8), max(self.presence.workers, 1)
-        try:
-            earlier = await self.table.accept(run, task, key, fingerprint(task), TASK, room=ROOM * workers)
-        except QueueFull as full:
-            wait_s = math.ceil(self._usual_s * full.waiting / (WORKERS * workers) / 2)
-            raise Refusal(429, str(full), retry_after_s=min(max(wait_s, 1), MAX_WAIT_S)) from full
+        run = secrets.token_hex(8)
+        earlier = await self.table.accept(run, task, key, fingerprint(task), TASK, room=room)
         return Accepted(run) if earlier is None else _same(earlier, task)
 
     async def answer(self, run: str) -> TaskAnswer:

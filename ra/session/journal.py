@@ -55,6 +55,20 @@ class Progress:
                 self.spent = self.spent.plus(fact.usage, Decimal(fact.dollars) if fact.dollars else None)
 
 
+class Outage:
+    """A database that was found to be away: says so once, and waits a moment between two tries."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._tries = 0
+
+    async def wait(self, error: StoreAway) -> None:
+        if not self._tries:
+            self._progress.warn(f"{error} The run goes on when the database is back.")
+        await asyncio.sleep(AWAY_S[min(self._tries, len(AWAY_S) - 1)])
+        self._tries += 1
+
+
 class Fold(Protocol):
     """Something that follows from what happened: the engine's view, the present segment."""
 
@@ -95,20 +109,15 @@ class Journal:
 
         A database that is away is waited for: as long as it takes, unless the run has a limit or is interrupted.
         """
-        attempt = 0
+        outage = Outage(self._progress)
         while True:
             try:
                 self.timeline.flush()
+                return
             except StoreAway as error:
-                if not attempt:
-                    self._progress.warn(f"{error} The run goes on when the database is back.")
+                await outage.wait(error)
             except StoreError as error:
                 self._tear_off(error)
-                return
-            else:
-                return
-            await asyncio.sleep(AWAY_S[min(attempt, len(AWAY_S) - 1)])
-            attempt += 1
 
     def keep(self, texts: Iterable[str]) -> None:
         """Store what was cut, so that its references can be recalled."""

@@ -28,6 +28,11 @@ def _answer(block: dict[str, object], delta: dict[str, object], stop: str) -> by
     return head.encode() + body
 
 
+def answer_text(text: str) -> bytes:
+    """A whole answer on Anthropic's wire."""
+    return _answer({"type": "text", "text": ""}, {"type": "text_delta", "text": text}, "end_turn")
+
+
 class InstantModel:
     """Context manager; `url`, and `arrivals` (time.monotonic of each request's last byte) with `bodies`."""
 
@@ -79,4 +84,4 @@ class InstantModel:
             block = {"type": "tool_use", "id": f"t{number}", "name": "Read", "input": {}}
             args = json.dumps({"path": self._path, "offset": number})
             return _answer(block, {"type": "input_json_delta", "partial_json": args}, "tool_use")
-        return _answer({"type": "text", "text": ""}, {"type": "text_delta", "text": "done"}, "end_turn")
+        return answer_text("done")

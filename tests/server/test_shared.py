@@ -23,7 +23,8 @@ from tests.server.conftest import AGENTS, Daemon, Model, asked, events, until
 @pytest.fixture
 def url(postgres: PostgresServer, shell: Shell) -> str:
     address = postgres.fresh()
-    (shell.home / ".config/ra/ra.yaml").write_text(f"{AGENTS}app: {{store: '{address}'}}\n")
+    agents = AGENTS.replace("}", ", budget: {dollars: 5, per: day}}")
+    (shell.home / ".config/ra/ra.yaml").write_text(f"{agents}app: {{store: '{address}'}}\n")
     return address
 
 
