@@ -8,9 +8,10 @@ from typing import Protocol
 from ra.core.errors import StoreAway, StoreError
 from ra.core.events import Event, Warned
 from ra.core.facts import Fact, Spent, TimelineEvent
-from ra.core.functions import Emit
+from ra.core.functions import Emit, Price
+from ra.core.model import Request
 from ra.core.ports import Timeline
-from ra.session.budget import Budget, Limits, Tally
+from ra.session.budget import Budget, Limits, Reservation, Tally
 from ra.session.recipe import Notices
 from ra.timeline.in_memory import MemoryTimeline
 
@@ -47,6 +48,15 @@ class Progress:
             self._listener(Warned(text))
         else:
             self._notices.warn(text)
+
+    async def reserve(self, request: Request, input_tokens: int, price: Price) -> tuple[Request, Reservation]:
+        """What `Budget.reserve` says. An agent's ledger whose database is away is waited for. Raises Stopped."""
+        outage = Outage(self)
+        while True:
+            try:
+                return self.budget.reserve(request, input_tokens, price)
+            except StoreAway as error:
+                await outage.wait(error)
 
     def count(self, *facts: Fact) -> None:
         """Add what calls cost: the final bill includes summaries, plans and sub-agents."""

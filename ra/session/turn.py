@@ -11,7 +11,7 @@ import msgspec
 from ra.context.engine import OVERFLOW, Assembly, Engine
 from ra.context.size import Sizes, Window, credible, too_small
 from ra.context.tokens import Estimator
-from ra.core.errors import BadStream, Overflowed, ProviderError, Stopped, StoreAway
+from ra.core.errors import BadStream, Overflowed, ProviderError, Stopped
 from ra.core.events import (
     Broken,
     CallDelta,
@@ -30,7 +30,7 @@ from ra.core.model import Effort, Level, ModelInfo, Reply, Request, Usage
 from ra.core.ports import Provider
 from ra.session.budget import Budget, Reservation
 from ra.session.hooks import SessionHooks
-from ra.session.journal import Journal, Outage, Progress
+from ra.session.journal import Journal, Progress
 from ra.session.learned import LearnedEndpoint
 from ra.session.recipe import Pricing, Recipe, Services
 
@@ -56,18 +56,6 @@ class ModelConnection:
         if self._provider is not None:
             provider, self._provider = self._provider, None
             await provider.close()
-
-
-async def _reserved(
-    request: Request, input_tokens: int, pricing: Pricing, progress: Progress
-) -> tuple[Request, Reservation]:
-    """What `Budget.reserve` says. An agent's ledger whose database is away is waited for. Raises Stopped."""
-    outage = Outage(progress)
-    while True:
-        try:
-            return progress.budget.reserve(request, input_tokens, pricing.of(request))
-        except StoreAway as error:
-            await outage.wait(error)
 
 
 class BudgetedCalls:
@@ -98,7 +86,7 @@ class BudgetedCalls:
         provider = provider or self._connection.provider()
         budget = self._progress.budget
         size = self._estimator.request(request) if budget.counts else 0
-        request, reservation = await _reserved(request, size, self._price, self._progress)
+        request, reservation = await self._progress.reserve(request, size, self._price.of(request))
         call = _Underway(request, reservation, time.monotonic())
         try:
             # The stream is closed however this ends: a call that is given up is hung up on.
@@ -305,7 +293,7 @@ class Turn:
             edited = request is not assembly.request
             estimator = self._engine.estimator
             size = estimator.request(request) if edited else self._engine.measure(exact=True) or 0
-        return await _reserved(request, size, self._price, self._progress)
+        return await self._progress.reserve(request, size, self._price.of(request))
 
     def partial(self) -> tuple[Fact, ...]:
         """What the model had said when it was interrupted, and its bill: the next prompt sees it."""
