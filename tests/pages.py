@@ -207,7 +207,11 @@ class Shop:
         """A copy of the program, which commands run from now on."""
         made = self.project.parent / "tree"
         shutil.copytree(ROOT / "ra", made / "ra", ignore=shutil.ignore_patterns("__pycache__"))
-        self.env["PYTHONPATH"] = str(made)
+        (made / "bin").mkdir()
+        ra = made / "bin/ra"  # the installed one is isolated from PYTHONPATH, and so from the copy
+        ra.write_text(f'#!/bin/sh\nPYTHONPATH="{made}" exec "{sys.executable}" -P -m ra "$@"\n')
+        ra.chmod(0o755)
+        self.env["PATH"] = f"{made / 'bin'}:{self.env['PATH']}"
         return made
 
     def run(self, command: list[str]) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from ra.core.messages import ToolCall
 from ra.tools.policy.paths import Project
 from ra.tools.sandbox import bubblewrap
-from ra.tools.sandbox.box import Box
+from ra.tools.sandbox.box import Box, Host
 from ra.tools.toolbox import Toolbox
 
 FILES = 50_000
@@ -36,7 +36,7 @@ def boxed(box: Box, folder: str) -> None:
 def sandboxes(folder: str) -> None:
     plain = median_ms(lambda: subprocess.run(["true"], capture_output=True, check=True))
     place = Project(folder, folder, folder)
-    box = bubblewrap.find(place, ())
+    box = bubblewrap.find(place, Host())
     if box is not None:
         taken = median_ms(lambda: boxed(box, folder))
         print(f"{box.name:<27}{taken - plain:7.1f} ms above a plain spawn's {plain:.1f}   (aim ≤ 10)")
