@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from ra.tools.builtin.bash import MAX_TRIES
 from ra.tools.policy.paths import Project
 from ra.tools.sandbox.box import Box
+from ra.tools.shell import MAX_TRIES
 
 NOBODY = 65534
 CANARY = "CANARY-4711"
