@@ -288,3 +288,19 @@ def test_a_failure_is_told_and_the_conversation_goes_on(start: Start, model: Mod
     model.answer = lambda body: Step(text="Better.")
     terminal.enter("two")
     terminal.wait("Better.")
+
+
+def test_a_warning_of_a_source_is_shown_in_the_first_session_and_in_the_next(
+    start: Start, model: Model, shell: Shell
+) -> None:
+    (shell.project / "stock.py").write_text("def content() -> str:\n    raise ValueError('the shelf is empty')\n")
+    (shell.project / "ra.yaml").write_text(
+        "agent: {context: {sourceBudget: 2000, sources: {stock: {python: stock.py, max: 100}}}}\n"
+    )
+    terminal = start("--trust", rows=40)
+    terminal.enter("Anything in stock?")
+    terminal.wait("Hello, world.")
+    terminal.wait("Source 'stock' could not be read")
+    terminal.enter("/clear")
+    terminal.enter("And now?")
+    terminal.wait(lambda: terminal.everything.count("Source 'stock' could not be read") == 2)
