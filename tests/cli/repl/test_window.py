@@ -98,7 +98,11 @@ def test_the_messages_are_a_list_to_move_through(start: Start, model: Model, she
     terminal.wait(lambda: re.search(r"› +7 ", terminal.text) is not None)
     assert "· recall #" in terminal.text
     terminal.type("p")
+    terminal.wait("Do it?")
+    terminal.look(0.3)
+    terminal.type("y")
     terminal.wait("Pinned as pin-1")
+    terminal.wait(lambda: "Esc leaves" in terminal.text)
     terminal.type("\x1b")
     terminal.wait(lambda: "Esc leaves" not in terminal.text)
     terminal.enter("go on")
@@ -150,3 +154,26 @@ def test_leaving_says_how_to_come_back(start: Start, model: Model) -> None:
     terminal.enter("/quit")
     terminal.wait_exit()
     assert re.search(r"ra -c goes on here; so does ra --resume \w{10}", terminal.everything)
+
+
+def test_sources_are_in_the_list_with_their_text_and_price_and_pinning_has_a_price(
+    start: Start, model: Model, shell: Shell
+) -> None:
+    (shell.project / "AGENTS.md").write_text("Always write tests first.\n")
+    terminal = talked(start, model, shell)
+    terminal.enter("/context messages")
+    terminal.wait("The window.")
+    terminal.look(0.3)
+    terminal.type("p")
+    terminal.wait("tokens more in every request. Input of the next call at most $")
+    terminal.look(0.3)
+    terminal.type("y")
+    terminal.wait("Pinned as pin-1")
+    terminal.wait(lambda: "Esc leaves" in terminal.text)
+    terminal.type("\x1b[5~" * 2)
+    terminal.wait("each call while the cache is warm · in every request")
+    terminal.type("o")
+    terminal.wait("is in every request already")
+    terminal.wait("Always write tests first.")
+    terminal.type("\x1b")
+    terminal.wait(lambda: "The window." not in terminal.text)

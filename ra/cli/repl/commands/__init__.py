@@ -79,7 +79,7 @@ TABLE: tuple[Command, ...] = (
     Command(
         "context",
         "[all|diff|messages]",
-        "what the next request holds; diff: what broke the cached prefix; messages: go through them",
+        "what the next request holds; diff: what broke the cached prefix; messages: go through it",
         _context,
         words=("all", "diff", "messages"),
         at_once=True,

@@ -5,41 +5,94 @@ from ra.cli.repl.offers import Offer
 from ra.cli.repl.terminal import Choice
 from ra.cli.table import age, money
 from ra.core.errors import UsageError
-from ra.core.text import one_line, visible_line
+from ra.core.model import Usage
+from ra.core.text import one_line, visible, visible_line
+from ra.core.value import Value
 from ra.session.message_list import SessionMessage, WindowChange
+from ra.session.snapshot import Snapshot
 
 STATES = {"shown": " ", "shortened": "~", "hidden": "×"}
 EXPLAINED = (
-    "Numbers count messages. × is hidden, ~ shortened, ! kept. "
+    "First the sources before the conversation (–), then its messages by number. × is hidden, ~ shortened, ! kept. "
     "/recall #N reads a text back word for word; there N is its place in the timeline."
 )
 YES_NO = {"n": "no", "y": "yes"}
 
 
 async def browse(repl: Repl) -> None:
-    """The messages, to move through; each with its text, age and size."""
+    """What is in the window, to move through: the sources that stand before the conversation, and its messages."""
     marked: int | None = None
     repl.say(EXPLAINED, "dim")
     while True:
-        listed = _messages(repl)
-        if marked is None:
-            marked = len(listed) - 1
+        sources, listed = _sources(await repl.session.context()), repl.session.messages()
+        if not sources and not listed:
+            raise UsageError("The window is empty; ask something first.")
+        rows: list[WindowSource | SessionMessage] = [*sources, *listed]
         keys = {"o": "omit", "k": "keep", "p": "pin"}
-        choices = [_choice(repl, message) for message in listed]
-        picked = await repl.terminal.pick("The window.", choices, keys, search=False, marked=marked)
+        choices = [row.choice if isinstance(row, WindowSource) else _choice(repl, row) for row in rows]
+        start = len(rows) - 1 if marked is None else min(marked, len(rows) - 1)
+        picked = await repl.terminal.pick("The window.", choices, keys, search=False, marked=start)
         if picked is None:
             return
-        marked, message = picked.row, listed[picked.row]
+        marked, row = picked.row, rows[picked.row]
+        if isinstance(row, WindowSource):
+            _source_key(repl, row, picked.key)
+            continue
         match picked.key:
             case "o":
-                await _omit(repl, message)
+                await _omit(repl, row)
             case "k":
-                await _keep(repl, message)
+                await _keep(repl, row)
             case "p":
-                _pin(repl, message)
+                await _pin(repl, row)
             case _:
-                repl.show(repl.paper.line(f"{message.number}. {message.role}, recall #{message.at}", "bold"))
-                repl.show(await repl.session.recall(f"#{message.at}") + "\n")
+                repl.show(repl.paper.line(f"{row.number}. {row.role}, recall #{row.at}", "bold"))
+                repl.show(await repl.session.recall(f"#{row.at}") + "\n")
+
+
+class WindowSource(Value, frozen=True):
+    """A source that stands before the conversation in every request: instructions, tools, entries, slots."""
+
+    name: str
+    text: str
+    choice: Choice
+
+
+def _sources(snapshot: Snapshot) -> list[WindowSource]:
+    """Those of the next request, in its order, with what each adds to a call while the cache is warm."""
+    texts: dict[str, list[str]] = {}
+    for section in snapshot.request.sections:
+        texts.setdefault(section.name, []).append(section.content)
+    texts["tools"] = [f"{tool.name}: {one_line(tool.description, 200)}" for tool in snapshot.request.tools]
+    sources = []
+    for row in snapshot.report.rows:
+        if not texts.get(row.name):
+            continue
+        text = "\n".join(texts.pop(row.name))
+        state = "cached" if row.cached >= row.tokens else "new"
+        cost = snapshot.price(Usage(cache_read=row.tokens))
+        each = f" · {money(cost)} each call while the cache is warm" if cost else ""
+        shown = f"   –   {row.name:<9} {row.tokens:>7,}  {one_line(text, 300)}"
+        preview = f"{row.tier} source · about {row.tokens:,} tokens · {state}{each} · in every request\n{text}"
+        sources.append(WindowSource(row.name, text, Choice(shown, preview=preview)))
+    return sources
+
+
+def _source_key(repl: Repl, source: WindowSource, key: str) -> None:
+    """A source is kept and pinned as it is; what takes it out depends on where it comes from."""
+    if not key:
+        repl.show(repl.paper.line(source.name, "bold"))
+        repl.show(visible(source.text).rstrip("\n") + "\n")
+        return
+    ids = ", ".join(entry.id for entry in repl.session.entries())
+    out = {
+        "entries": f"/forget ID takes an entry out: {ids}." if ids else "/entries lists what it holds.",
+        "tools": "ra --no-tools leaves the tools out.",
+        "system": "ra --system-prompt TEXT replaces it.",
+    }
+    words = f"{visible_line(source.name, 40)} is in every request already; no compaction touches it."
+    other = "!ra --show-context says where it comes from."
+    repl.say(f"{words} {out.get(source.name, other)}" if key == "o" else words, "dim")
 
 
 async def omit(repl: Repl, argument: str) -> None:
@@ -74,9 +127,18 @@ async def _keep(repl: Repl, message: SessionMessage) -> None:
         repl.say(f"Message {message.number} stays in the window, also after compactions.", "dim")
 
 
-def _pin(repl: Repl, message: SessionMessage) -> None:
+async def _pin(repl: Repl, message: SessionMessage) -> None:
     pinned = {entry.id for entry in repl.session.entries()}
     name = next(f"pin-{n}" for n in range(1, len(pinned) + 2) if f"pin-{n}" not in pinned)
+    snapshot = await repl.session.context()
+    total = snapshot.report.total + message.tokens
+    # An entry stands before the conversation: what follows it is written to the cache anew, once.
+    prices = [snapshot.price(usage) for usage in (Usage(cache_write=total), Usage(cache_read=message.tokens))]
+    first, each = (money(price) for price in prices)
+    cost = f" Input of the next call at most {first}, then {each} more each call." if all(prices) else ""
+    repl.say(f"Pinning message {message.number}: about {message.tokens:,} tokens more in every request.{cost}")
+    if await repl.terminal.choose("Do it?", YES_NO) != "y":
+        return
     repl.session.pin(name, message.text)
     repl.say(f"Pinned as {name}: its text is in every request, for good. /forget {name} takes it away.", "dim")
 
