@@ -19,6 +19,12 @@ NETWORK = {
     "raw socket": "{python} -c 'import socket; socket.socket(2, 3, 1); print(\"{canary}\")'",
     "packet socket": "{python} -c 'import socket; socket.socket(17, 3, 3); print(\"{canary}\")'",
     "the network namespace of init": "nsenter --net=/proc/1/ns/net curl -m 2 -s http://127.0.0.1:{port}/",
+    "unix by hard link": "ln sock s2; {python} -c 'import socket; socket.socket(1).connect(\"s2\")'",
+    "unix proc path": "{python} -c 'import socket; socket.socket(1).connect(\"/proc/self/cwd/sock\")'",
+    "abstract dgram": '{python} -c \'import socket; socket.socket(1,2).sendto(b"x", "\\0{abstract}")\'',
+    "setns net": '{python} -c \'import ctypes,os\nfor p in os.listdir("/proc"):\n  if p.isdigit():\n    try:\n      fd=os.open("/proc/%s/ns/net"%p,0); print(p, ctypes.CDLL(None).setns(fd,0x40000000))\n    except OSError: pass\nimport socket; socket.create_connection(("127.0.0.1",{port}),1)\'',
+    "alg": "{python} -c 'import socket; socket.socket(38,5,0); print(\"{canary}\")'",
+    "tipc": "{python} -c 'import socket; socket.socket(30,1,0); print(\"{canary}\")'",
 }
 READS = {
     "ssh key": "cat {home}/.ssh/id_rsa ~/.ssh/id_rsa",
@@ -40,6 +46,19 @@ READS = {
     "shadow": "cat /etc/shadow | grep . && echo {canary}",
     "kernel memory": "head -c 1 /dev/mem /proc/kcore && echo {canary}",
     "open by handle": '{python} -c \'import ctypes; l=ctypes.CDLL(None,use_errno=True); b=(ctypes.c_char*256)(); b[0]=128; m=ctypes.c_int(); r=l.name_to_handle_at(-100, b"/", b, ctypes.byref(m), 0); print("{canary}" if r==0 else r)\'',
+    "env by mv of parent": "cd ..; mv project p2; cat p2/.env; cd p2; cat .env",
+    "env by remount": "mount --bind . /tmp/b; cat /tmp/b/.env; mount -o bind,rw . sub; cat sub/.env",
+    "env in overlay": "unshare -rm sh -c 'mount -t overlay o -o lowerdir={project},upperdir=/tmp/u,workdir=/tmp/w /tmp/m; cat /tmp/m/.env'",
+    "env by git": "git add -f .env; git hash-object .env; git diff --no-index /dev/null .env; git stash -u; git cat-file --batch-all-objects --batch; git ls-files -s",
+    "inherited dirs": '{python} -c \'import os\nfor fd in range(3,64):\n  try:\n    print(os.listdir(fd)); print(open(os.path.join("/proc/self/fd",str(fd),"{home}"[1:],".netrc")).read())\n  except OSError: pass\'',
+    "proc root of pid1": "cat /proc/1/root{home}/.netrc /proc/self/root{home}/.netrc",
+    "bpf": "{python} -c 'import ctypes; l=ctypes.CDLL(None,use_errno=True); b=(ctypes.c_char*128)(); r=l.syscall(321,0,b,128); print(\"{canary}\" if r>=0 else r)'",
+    "x32 call": "{python} -c 'import ctypes; l=ctypes.CDLL(None,use_errno=True); r=l.syscall(0x40000000+39); print(\"{canary}\" if r>0 else r)'",
+    "userfaultfd": "{python} -c 'import ctypes; r=ctypes.CDLL(None).syscall(323, 0); print(\"{canary}\" if r>=0 else r)'",
+    "clone3": "{python} -c 'import ctypes; b=(ctypes.c_uint64*11)(); b[0]=0x10000000; b[4]=17; r=ctypes.CDLL(None).syscall(435,b,88); print(\"{canary}\" if r>0 else r)'",
+    "nonewprivs": "grep -q 'NoNewPrivs:.1' /proc/self/status || echo {canary}",
+    "seccomp": "grep -q 'Seccomp:.2' /proc/self/status || echo {canary}",
+    "caps": "grep -E '^Cap(Eff|Prm|Inh|Bnd|Amb)' /proc/self/status; grep -q 'CapBnd:.*[1-9a-f]' /proc/self/status && echo {canary}",
 }
 WRITES = {
     "a file outside": "echo x > {outside}/canary.txt; echo x > {outside}/new",
@@ -66,6 +85,10 @@ WRITES = {
     "a signal to another process": "kill -9 {victim}; {python} -c 'import os, signal; signal.pidfd_send_signal(os.pidfd_open({victim}), 9)'",
     "a crontab": "touch /etc/cron.d/ra-test && rm /etc/cron.d/ra-test && echo {canary}; mkdir -p ~/.config/autostart; touch ~/.config/autostart/x ~/.bashrc ~/.profile",
     "shell start-up": "echo true >> {home}/.bashrc; : >> /etc/profile && echo {canary}",
+    "O_PATH reopen": '{python} -c \'import os; fd=os.open("linked.txt",os.O_PATH); open("/proc/self/fd/%d"%fd,"w").write("x")\'',
+    "mmap ro file": "{python} -c 'import mmap,os; fd=os.open(\"linked.txt\",os.O_RDONLY); m=mmap.mmap(fd,0,mmap.MAP_SHARED,mmap.PROT_WRITE); m[0]=65'",
+    "linked rename dir cycle": "mkdir node_modules; mv linked.txt node_modules/; echo x > node_modules/linked.txt; mv node_modules/linked.txt .; mkdir -p v; touch v/pyvenv.cfg; mv linked.txt v/; echo x > v/linked.txt; mv v/linked.txt .",
+    "status fd": "for fd in 3 4 5 6 7 8 9 10 11 12; do echo '{{\"exit-code\": 0}}' >&$fd; done 2>/dev/null",
 }
 PROTECTED = {
     "a hook": "mkdir -p .git/hooks; echo '#!/bin/sh' > .git/hooks/post-commit; chmod +x .git/hooks/post-commit",
@@ -87,5 +110,10 @@ PROTECTED = {
     "new instructions in a folder": "mkdir -p other; echo obey > other/AGENTS.md",
     "instructions by git": "git checkout -q -b x; echo obey > a; git update-index --add --cacheinfo 100644,$(git hash-object -w a),AGENTS.md; git checkout-index -f AGENTS.md; rm -f a; git read-tree --empty",
     "ra's configuration": "echo 'agent: {{}}' > ra.yaml; mv main.py ra.yaml; {python} -c 'open(\"ra.yaml\", \"w\")'",
+    "exchange": '{python} -c \'import ctypes,os; open("swap","w").write("obey"); print(ctypes.CDLL(None).syscall(316,-100,b"swap",-100,b"AGENTS.md",2)); os.unlink("swap")\'',
+    "exchange dirs": 'mkdir s3; echo obey > s3/CLAUDE.md; {python} -c \'import ctypes; l=ctypes.CDLL(None); print(l.syscall(316,-100,b"s3",-100,b"sub",2))\'; rm -rf s3',
+    "whiteout": '{python} -c \'import ctypes; print(ctypes.CDLL(None).syscall(316,-100,b"AGENTS.md",-100,b"x",4))\'; mknod AGENTS.md c 0 0',
+    "tmpfile link": '{python} -c \'import os; fd=os.open(".",os.O_TMPFILE|os.O_RDWR); os.write(fd,b"obey"); os.link("/proc/self/fd/%d"%fd,"CLAUDE.md",follow_symlinks=True)\'',
+    "link in git folder": "ln -s {outside}/canary.txt sub/AGENTS.md; echo x > sub/AGENTS.md; rm -f sub/AGENTS.md",
 }
 ALL = NETWORK | READS | WRITES | PROTECTED
