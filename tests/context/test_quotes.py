@@ -60,6 +60,27 @@ def test_what_the_user_said_is_in_every_request_after_any_number_of_compactions(
     assert again.request().messages == one.request().messages
 
 
+def test_no_gap_that_stands_quotes_what_was_replaced_since():
+    one = engine(24_000, strategy="truncate")
+    log = started(one)
+    said = {9: "The port is 8080. Ask first.", 13: "The port is 9090."}
+    gaps = []
+    for number in range(30):
+        if number in said:
+            log.say(say("user", said[number]))
+        if number % 5 == 4:
+            log.say(say("user", f"Go on with chapter {number}."))
+        log.say(*step(number, "word " * 2500))
+        assembly = assemble(one)
+        log.record(*assembly.facts)
+        if number > 13 and any(isinstance(fact, Checkpointed) for fact in assembly.facts):
+            gaps.append([message.text for message in assembly.request.messages if message.name == "compacted"])
+            assert [text for text in gaps[-1] if "8080" in text] == []
+            assert "Ask first." in text_of(assembly.request)
+            assert "9090" in text_of(assembly.request)
+    assert max(map(len, gaps)) > 1
+
+
 def test_a_hundred_compactions_do_not_make_the_request_grow():
     one = engine(8000, strategy="digest")
     log = started(one)

@@ -179,10 +179,12 @@ class Compactor:
     # --- the user's words ---
 
     def _with_quotes(self, view: View, zones: Zones, fact: Checkpointed, allowance: Allowance) -> Checkpointed:
-        """The checkpoint with all that the user typed and that it hides; if that takes more than other gaps leave of
-        the allowance, these gaps become one with this."""
-        block = self._quotes.missing(view.after(fact), allowance.quotes)
-        if block.shortened and any(group.kind == "marker" for group in view.after(fact).groups[:-1]):
+        """The checkpoint with all that the user typed and that it hides. If that takes more than other gaps leave of
+        the allowance, or if one of them quotes what was replaced since, these gaps become one with this."""
+        slim = view.after(fact)
+        block = self._quotes.missing(slim, allowance.quotes)
+        again = block.shortened or self._quotes.outdated(slim)
+        if again and any(group.kind == "marker" for group in slim.groups[:-1]):
             merged = self._merged(view, zones, fact, allowance)
             if merged is not None:
                 fact, block = merged, self._quotes.missing(view.after(merged), allowance.quotes)

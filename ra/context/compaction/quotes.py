@@ -77,6 +77,23 @@ class Quotes:
         hidden = [group.place for group in view.hidden if group.is_prompt and group.at not in quoted]
         return self.write(hidden, room)
 
+    def outdated(self, view: View) -> bool:
+        """Does a gap that stands quote a sentence that was replaced since?"""
+        self._read(view)
+        markers = (group.item.message.text for group in view.groups if group.kind == "marker")
+        quoted = [f"\n{text.partition(HEADING)[2]}\n#" for text in markers]
+        return any(
+            self._sentence_text(place, number) in line
+            for place, numbers in self._said.replaced.items()
+            for text in quoted
+            if (line := text.partition(f"\n#{place[0]}: ")[2].partition("\n#")[0])
+            for number in numbers
+        )
+
+    def _sentence_text(self, place: Position, number: int) -> str:
+        typed = self._said.typed[place]
+        return typed.text[typed.sentences[number].start : typed.sentences[number].end].strip()
+
     def size(self, text: str) -> int:
         """The tokens of what a marker quotes."""
         return self._estimator.text(text.partition(HEADING)[2]) if HEADING in text else 0
