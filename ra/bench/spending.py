@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from ra.bench import files, runs
 from ra.core.facts import Spent, TimelineEvent
+from ra.core.model import Usage
 from ra.costs.ledger import priced
 from ra.costs.prices import Prices
 
@@ -28,18 +29,26 @@ class ReplayedBill(NamedTuple):
     replayed: float
 
 
+Bill = tuple[float, str, Usage, str]
+"""What is the same of a bill in every file that repeats it."""
+
+
+def _bill(time: float, spent: Spent) -> Bill:
+    return time, spent.model, spent.usage, spent.purpose
+
+
 def read_logs(paths: Sequence[Path], prices: Prices, *, days: float = EVER) -> Logs:
     """Every bill once: a resumed or forked file repeats those of the one before it."""
     found = files.find(paths, days=days)
     bills: dict[str, list[TimelineEvent]] = {}
     projects: dict[str, str] = {}
-    seen: set[tuple[float, str, object]] = set()
+    seen: set[Bill] = set()
     for file in found.files:
         for transcript in files.transcripts(file, found.skipped):
             new = []
             for event in transcript.events:
-                if isinstance(spent := event.fact, Spent):
-                    bill = (event.time, spent.model, (spent.usage, spent.purpose))
+                if isinstance(event.fact, Spent):
+                    bill = _bill(event.time, event.fact)
                     if bill not in seen:
                         seen.add(bill)
                         new.append(event)
@@ -48,6 +57,22 @@ def read_logs(paths: Sequence[Path], prices: Prices, *, days: float = EVER) -> L
                 bills.setdefault(name, []).extend(priced(new, lambda model, at: prices.row(model, at=at)))
                 projects[name] = transcript.project or file.parent.name
     return Logs(bills, projects, found.skipped)
+
+
+def logged_sessions(paths: Sequence[Path]) -> list[tuple[str, str, Sequence[TimelineEvent]]]:
+    """Sessions (name, model, events) of other agents. One that another file repeats with more behind it is left out."""
+    found = files.find(paths, days=EVER)
+    transcripts = [transcript for file in found.files for transcript in files.transcripts(file, found.skipped)]
+    sessions: list[tuple[str, str, Sequence[TimelineEvent]]] = []
+    seen: set[Bill] = set()
+    bills = [
+        {_bill(event.time, event.fact) for event in one.events if isinstance(event.fact, Spent)} for one in transcripts
+    ]
+    for transcript, own in sorted(zip(transcripts, bills, strict=True), key=lambda pair: -len(pair[1])):
+        if not own <= seen:
+            sessions.append((transcript.name, transcript.model, transcript.events))
+        seen |= own
+    return sessions
 
 
 def what_if(

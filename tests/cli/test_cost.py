@@ -76,3 +76,38 @@ def test_an_imported_session_is_priced_and_a_call_without_a_price_is_named(shell
     assert b"1 of 2 calls have no known price and are not in the sum" in done.stderr
     by_model = shell.ra("cost").stdout.decode().splitlines()
     assert [line.split("\t")[4] for line in by_model[1:]] == ["$2.50", "\N{EN DASH}", "$2.50"]
+
+
+def claude_log(folder: Path, name: str, *, calls: range, sidechain: bool = False) -> None:
+    """A transcript of Claude Code, as far as a bill needs it."""
+    lines = []
+    for number in calls:
+        shared = {"sessionId": "s1", "cwd": "/work/shop", "isSidechain": sidechain}
+        time = f"2026-11-17T10:00:{number * 2:02}Z"
+        usage = {"input_tokens": 100, "cache_read_input_tokens": 5_000, "cache_creation_input_tokens": 300}
+        message = {"id": f"m{number}", "role": "assistant", "model": "claude-sonnet-4-5"}
+        message |= {"content": [{"type": "text", "text": "Yes."}], "usage": usage | {"output_tokens": 50}}
+        asked = {"role": "user", "content": "And?"}
+        lines += [
+            shared
+            | {"type": "user", "uuid": f"u{number}", "timestamp": time, "message": asked}
+            | {"parentUuid": f"a{number - 1}" if number > calls.start else None},
+            shared
+            | {"type": "assistant", "uuid": f"a{number}", "requestId": f"r{number}", "timestamp": time}
+            | {"message": message, "parentUuid": f"u{number}"},
+        ]
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text("\n".join(map(json.dumps, lines)))
+
+
+def test_other_agents_logs_are_counted_once_whatever_is_repeated(shell: Shell) -> None:
+    claude, archive = shell.home / ".claude/projects/shop", shell.home / "archive"
+    claude_log(claude, "s1.jsonl", calls=range(2))
+    claude_log(claude, "s2.jsonl", calls=range(3))  # resumed: it repeats the first
+    claude_log(claude, "agent-x.jsonl", calls=range(10, 12), sidechain=True)
+    claude_log(archive, "agent-x.jsonl", calls=range(10, 12), sidechain=True)
+    for by in ("session", "project", "day", "model"):
+        rows = costs(shell, "--from", str(claude), str(archive), "--by", by)
+        assert sum(int(str(row["calls"])) for row in rows) == 5
+    told = json.loads(shell.ra("cost", "--from", str(claude), str(archive), "--what-if", "auto", "--json").stdout)
+    assert told["sessions"] == 2

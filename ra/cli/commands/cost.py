@@ -1,11 +1,14 @@
 """`ra cost`: show what was spent and on what, and price one call."""
 
 import time
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from ra.app import open_prices, open_store
 from ra.cli import table
@@ -17,7 +20,29 @@ from ra.core.model import Usage
 from ra.costs import ledger
 from ra.providers.model_choice import named
 
-app = typer.Typer(add_completion=False, invoke_without_command=True, help="What was spent, and on what.")
+
+class SeveralLogs(TyperGroup):
+    """`--from` takes several paths, as the shell writes them: `ra cost --from ~/.claude ~/.codex`."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer brings a click of its own, and hides it
+        return super().parse_args(ctx, list(self._repeated(args)))
+
+    def _repeated(self, args: list[str]) -> Iterator[str]:
+        """The flag before each path. The name of a command is no path."""
+        paths: int | None = None  # since the flag; None behind another one
+        for arg in args:
+            if arg.startswith("-"):
+                paths = {"--from": 0}.get(arg, 1 if arg.startswith("--from=") else None)
+            elif paths is not None:
+                if paths and arg not in self.commands:
+                    yield "--from"
+                paths += 1
+            yield arg
+
+
+app = typer.Typer(
+    cls=SeveralLogs, add_completion=False, invoke_without_command=True, help="What was spent, and on what."
+)
 
 
 @app.callback()
@@ -40,7 +65,7 @@ def cost(
         return
     call: CommandContext = ctx.obj
     if what_if:
-        _what_if(call, what_if, since, session, everywhere=everywhere, as_json=as_json)
+        _what_if(call, what_if, logs, since, session, everywhere=everywhere, as_json=as_json)
         return
     divided = next((name for name in ledger.BYS if name == ("session" if by == "project" and logs else by)), None)
     if divided is None:
@@ -90,14 +115,27 @@ def _logged(call: CommandContext, paths: list[Path], by: str) -> dict[str, list[
     return bills
 
 
-def _what_if(call: CommandContext, strategy: str, since: str, session: str, *, everywhere: bool, as_json: bool) -> None:
+def _what_if(
+    call: CommandContext,
+    strategy: str,
+    logs: list[Path] | None,
+    since: str,
+    session: str,
+    *,
+    everywhere: bool,
+    as_json: bool,
+) -> None:
     from ra.bench import spending  # a replay's parts load only for who asks
 
-    store = open_store(call.resolved)
     begin = time.time() - span(since) if since else 0.0
-    chosen = [store.info(session)] if session else store.sessions(None if everywhere else str(call.resolved.root))
-    timelines = ((info.id, info.model, list(store.open(info.id, write=False).events())) for info in chosen)
-    recent = (one for one in timelines if one[2] and one[2][-1].time >= begin)
+    recorded: Iterable[tuple[str, str, Sequence[TimelineEvent]]]
+    if logs:
+        recorded = spending.logged_sessions(logs)
+    else:
+        store = open_store(call.resolved)
+        chosen = [store.info(session)] if session else store.sessions(None if everywhere else str(call.resolved.root))
+        recorded = ((info.id, info.model, list(store.open(info.id, write=False).events())) for info in chosen)
+    recent = (one for one in recorded if one[2] and one[2][-1].time >= begin)
     told = spending.what_if(recent, open_prices(call.resolved), strategy)
     if as_json:
         call.streams.out(msgspec.json.encode(told._asdict() | {"strategy": strategy}).decode() + "\n")
@@ -105,8 +143,8 @@ def _what_if(call: CommandContext, strategy: str, since: str, session: str, *, e
         call.streams.err("No session with a bill to replay.\n")
     else:
         call.streams.out(
-            f"{told.sessions} sessions cost ${told.billed:.2f}. Under {strategy} they would have cost "
-            f"${told.replayed:.2f} ({told.replayed / told.billed - 1:+.0%}).\n"
+            f"{told.sessions} sessions cost {table.money(Decimal(str(told.billed)))}. Under {strategy} they would have "
+            f"cost {table.money(Decimal(str(told.replayed)))} ({told.replayed / told.billed - 1:+.0%}).\n"
             if told.billed
             else f"{told.sessions} sessions cost nothing.\n"
         )
