@@ -52,7 +52,7 @@ def file_names(text: str) -> list[str]:
 
 
 def _each(text: str) -> Iterator[str]:
-    for word in _WORDS.findall(text):
+    for word in set(_WORDS.findall(text)):  # most words come again and again
         if "/" in word:
             path = word.rstrip(".?&=-")
             if len(path) > 2:
