@@ -74,7 +74,9 @@ class Chats:
     async def enter(self, task: Task) -> OpenSession:
         """The session of the task's chat. Raises SessionInUse while another process writes it, RaError."""
         app, chat = self._agents.app(task), task.chat
-        live = self._open.get(chat)
+        # A worker that was taken for dead may still be at the last task of the chat, when the next one is given to it.
+        while (live := self._open.get(chat)) is not None and live.busy:  # noqa: ASYNC110 - rare
+            await asyncio.sleep(HANDOVER_LOOK_S)
         if live is not None and (live.app is not app or live.strategy != task.strategy):
             self._let_go(chat)
         if chat in self._closing:
