@@ -15,6 +15,7 @@ from rich.cells import cell_len, set_cell_size
 from ra.cli.repl.terminal import Choice, Fragments, Picked
 from ra.core.text import visible, visible_line
 
+NARROW = 60  # columns; below it the way out stands first, where nothing cuts it off
 PREVIEW = 6  # rows of what is marked
 NAMES = {"c-r": "Ctrl-R", "c-x": "Ctrl-X"}
 
@@ -57,8 +58,9 @@ class Picker:
     def fragments(self, width: int, rows: int) -> Fragments:
         matches = self.matches
         keys = [f"{NAMES.get(key, key)} {word}" for key, word in self.keys.items()]
-        hints = " · ".join(["↑↓ move", *keys, "Esc leaves"])
-        head = visible_line(f"{self._title}  {hints}" if width >= 60 else hints, width)
+        wide = width >= NARROW
+        hints = " · ".join(["↑↓ move", *keys, "Esc leaves"] if wide else ["Esc leaves", *keys, "↑↓ move"])
+        head = visible_line(f"{self._title}  {hints}" if wide else hints, width)
         visible_rows = max(3, rows - PREVIEW - 2)
         first = max(0, min(self._mark - visible_rows // 2, len(matches) - visible_rows))
         lines: Fragments = [("class:question", head + "\n")]

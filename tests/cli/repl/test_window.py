@@ -177,3 +177,11 @@ def test_sources_are_in_the_list_with_their_text_and_price_and_pinning_has_a_pri
     terminal.wait("Always write tests first.")
     terminal.type("\x1b")
     terminal.wait(lambda: "The window." not in terminal.text)
+
+
+def test_in_forty_columns_the_way_out_of_a_list_is_not_cut_off(start: Start, model: Model) -> None:
+    terminal = start(columns=40)
+    terminal.enter("hello")
+    terminal.wait("Hello, world.")
+    terminal.enter("/context messages")
+    terminal.wait("Esc leaves · o omit · k keep · p pin")
