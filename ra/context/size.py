@@ -217,6 +217,8 @@ def credible(usage: Usage, request: Request, window: int | None, estimator: Esti
     """Can a call have used this much? More than its window only if a bound that needs no counting allows for it."""
     most_output = 2 * (request.max_output + request.effort.budget) + UNSEEN
     total = usage.total_input
+    if not total:  # no request is empty
+        return False
     small = total <= UNSEEN or (window is not None and total <= window)
     return usage.output <= most_output and (small or total <= estimator.bound(request) * 2 + UNSEEN)
 

@@ -394,7 +394,7 @@ class Turn:
         request = call.request
         window = self._engine.window.limit
         answered = call.message is not None
-        if answered and (call.usage == Usage() or not credible(call.usage, request, window, self._engine.estimator)):
+        if answered and not credible(call.usage, request, window, self._engine.estimator):
             usage = self._estimate(answer, request, call.usage)
         else:
             usage = call.usage if answered else call.used(self._engine.estimator, answer)
@@ -419,7 +419,7 @@ class Turn:
         if not self._warned_of_estimate:
             self._warned_of_estimate = True
             name = self._connection.provider().name
-            what = "did not tell what the call used" if told == Usage() else _incredible(told)
+            what = "did not tell what the call used" if not told.total_input else _incredible(told)
             self._progress.warn(f"{name} {what}; tokens and cost are estimated.")
         estimator = self._engine.estimator
         output = estimator.scaled(estimator.message(answer)) if answer else 0

@@ -305,4 +305,30 @@ def spoil(node: Any, data: st.DataObject) -> None:
     if isinstance(node[key], (dict, list)) and node[key] and data.draw(st.booleans()):
         spoil(node[key], data)
     else:
-        node[key] = data.draw(ODD)
+        node[key] = copy.deepcopy(data.draw(ODD))  # it may be spoilt in its turn
+
+
+NO_COUNTS = ["12", -5, 1.5, True, [1], {"a": "b"}, float("inf"), float("nan")]
+USAGES: dict[str, tuple[JsonObject, JsonObject]] = {
+    "anthropic": ({"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, {"input_tokens": 3}),
+    "openai": ({"type": "response.completed"}, {"input_tokens": 3}),
+    "openai-chat": ({"choices": []}, {"prompt_tokens": 3}),
+    "google": ({}, {"promptTokenCount": 3}),
+}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("bogus", NO_COUNTS)
+def test_a_figure_that_is_no_count_costs_no_answer(dialect: str, bogus: object) -> None:
+    event, good = USAGES[dialect]
+    key = "usageMetadata" if dialect == "google" else "usage"
+
+    def told(usage: object) -> Usage:
+        reader = dialect_of(dialect).reader(MODEL)
+        holder = {"response": {"usage": usage, "status": "completed"}} if dialect == "openai" else {key: usage}
+        list(reader.feed(event | holder))
+        return reader.usage
+
+    assert told(good) == Usage(3)
+    assert told(dict.fromkeys(good, bogus) | {"service_tier": "standard", "other_tokens": 3}) == Usage()
+    assert told("nothing") == Usage()

@@ -9,7 +9,7 @@ from ra.core.model import ModelInfo, Reply, Request, Stop, Usage
 from ra.core.value import JsonObject
 from ra.providers.dialects import blocks
 from ra.providers.dialects.draft import Draft
-from ra.providers.dialects.fields import child, children, dumped, number, text
+from ra.providers.dialects.fields import child, children, counts, dumped, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 
@@ -167,7 +167,7 @@ class AnthropicReader:
     def feed(self, event: JsonObject) -> Iterator[Delta]:
         match event.get("type"):
             case "message_start":
-                self._count(child(child(event, "message"), "usage"))
+                self._count(counts(child(event, "message"), "usage"))
             case "content_block_start":
                 yield from self._start(number(event, "index"), child(event, "content_block"))
             case "content_block_delta":
@@ -176,11 +176,11 @@ class AnthropicReader:
                 if piece := self._draft.pieces.get(number(event, "index")):
                     piece.whole = True
             case "message_delta":
-                self._count(child(event, "usage"))
+                self._count(counts(event, "usage"))
                 if reason := text(child(event, "delta"), "stop_reason"):
                     self._draft.stop = STOPS.get(reason, "end")
             case "message":  # an answer that does not stream
-                self._count(child(event, "usage"))
+                self._count(counts(event, "usage"))
                 for index, block in enumerate(children(event, "content")):
                     yield from self._start(index, block)
                 self._draft.close()

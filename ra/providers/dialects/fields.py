@@ -27,6 +27,28 @@ def number(source: JsonObject, key: str) -> int:
     return max(0, int(value))
 
 
+def counts(source: JsonObject, key: str) -> JsonObject:
+    """What a server says that a call used; nothing, if a part of it is no count: the answer is good all the same, and
+    what is not told is estimated."""
+    told = source.get(key)
+    return told if isinstance(told, dict) and _are_counts(told) else {}
+
+
+def _are_counts(told: JsonObject) -> bool:
+    for key, value in told.items():
+        name = key.lower()
+        if value is None or "token" not in name:
+            continue
+        if "details" in name:  # Google has lists of them
+            readable = isinstance(value, list) or (isinstance(value, dict) and _are_counts(value))
+        else:
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            readable = is_number and value >= 0 and value == value // 1
+        if not readable:
+            return False
+    return True
+
+
 def child(source: JsonObject, key: str) -> JsonObject:
     value = source.get(key)
     if value is None:

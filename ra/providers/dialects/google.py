@@ -12,7 +12,7 @@ from ra.core.value import JsonObject
 from ra.providers.catalog import no_thinking
 from ra.providers.dialects import blocks
 from ra.providers.dialects.draft import OUR_ID, BlockDraft, Draft, new_id
-from ra.providers.dialects.fields import child, children, dumped, number, text
+from ra.providers.dialects.fields import child, children, counts, dumped, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 
@@ -147,7 +147,7 @@ class GoogleReader:
     def feed(self, event: JsonObject) -> Iterator[Delta]:
         if event.get("error"):
             raise failure(0, {}, event, provider=name)
-        self._count(child(event, "usageMetadata"))
+        self._count(counts(event, "usageMetadata"))
         if text(child(event, "promptFeedback"), "blockReason"):
             self._draft.stop = "refused"
         for candidate in children(event, "candidates"):

@@ -9,7 +9,7 @@ from ra.core.value import JsonObject
 from ra.providers.catalog import no_thinking
 from ra.providers.dialects import blocks
 from ra.providers.dialects.draft import BlockDraft, Draft
-from ra.providers.dialects.fields import child, children, number, text
+from ra.providers.dialects.fields import child, children, counts, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 
@@ -252,7 +252,7 @@ class ResponsesReader:
                     piece.signature = phase if piece.parts[0] and (phase := text(item, "phase")) in PHASES else ""
 
     def _complete(self, response: JsonObject) -> None:
-        usage = child(response, "usage")
+        usage = counts(response, "usage")
         details = child(usage, "input_tokens_details")
         read, cache_write = number(details, "cached_tokens"), number(details, "cache_write_tokens")
         total_input = number(usage, "input_tokens")

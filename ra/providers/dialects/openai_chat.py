@@ -15,7 +15,7 @@ from ra.core.value import JsonObject, encode
 from ra.providers.catalog import no_thinking
 from ra.providers.dialects import blocks
 from ra.providers.dialects.draft import BlockDraft, Draft, new_id
-from ra.providers.dialects.fields import child, children, dumped, number, text
+from ra.providers.dialects.fields import child, children, counts, dumped, number, text
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 
@@ -213,7 +213,7 @@ class ChatReader:
         if event.get("error"):
             raise failure(0, {}, event, provider=name)
         if event.get("usage") is not None:
-            self._draft.usage = usage_of(child(event, "usage"))
+            self._draft.usage = usage_of(counts(event, "usage"))
         for choice in children(event, "choices"):
             if number(choice, "index"):
                 continue  # we asked for one answer
