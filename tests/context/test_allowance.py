@@ -47,18 +47,19 @@ def test_what_a_compaction_may_use_is_what_the_system_part_and_the_prompts_leave
         )
 
 
-def test_an_economical_cut_leaves_what_it_says_and_the_last_steps():
+def test_an_economical_cut_leaves_what_it_says_and_the_last_steps_whole_or_not_at_all():
     view = filled().view
     total = view.tokens()
     fixed = view.fixed_tokens() + sum(map(view.group_tokens, view.pinned()))
-    allowance = allow(
-        view, total, settings=CompactionSettings(), limit=100_000, max_output=1000, cut=(500, 6000), stack=True
-    )
     steps = sum(view.group_tokens(group) for group in view.groups[-8:])
-    assert allowance.index == 6000
-    assert allowance.merged_index == 4200
-    assert allowance.recent == min(max(500, min(steps, 4 * 500)), (total - fixed) // 2)
-    assert allowance.quotes == 4000
+    for recent, working in ((500, 0), (steps // 4 + 1, steps)):  # four times as much holds them, or does not
+        allowance = allow(
+            view, total, settings=CompactionSettings(), limit=100_000, max_output=1000, cut=(recent, 6000), stack=True
+        )
+        assert allowance.index == 6000
+        assert allowance.merged_index == 4200
+        assert allowance.recent == min(max(recent, working), (total - fixed) // 2)
+        assert allowance.quotes == 4000
 
 
 def test_what_an_economical_cut_may_list_is_half_of_what_the_system_part_and_the_prompts_leave():
