@@ -242,7 +242,7 @@ def test_an_address_names_its_store_and_hides_its_password(tmp_path: Path) -> No
     assert store.place == "postgresql://db.example:5433/ra"
     assert open_store(tmp_path).place == str(tmp_path / "ra.db")
     assert open_store(tmp_path, str(tmp_path / "x.db")).place == str(tmp_path / "x.db")
-    with pytest.raises(UserError, match="mysql:// is no store"):
+    with pytest.raises(UserError, match="mysql:// is not a supported store"):
         open_store(tmp_path, "mysql://x")
     with pytest.raises(StoreError, match="cannot be reached"):
         open_store(tmp_path, f"postgresql://me:geheim@/ra?host={tmp_path}").sessions()
