@@ -1,6 +1,7 @@
 """What all tests share: how Hypothesis searches, an environment without the developer's keys, a worker for plugins."""
 
 import os
+import signal
 from collections.abc import Iterator
 
 import pytest
@@ -15,6 +16,12 @@ settings.register_profile("dev", deadline=None)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 SECRETS = ("ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "AWS_", "AZURE_", "RA_HOME", "XDG_")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _signals_are_heard() -> None:
+    """A runner under nohup ignores SIGHUP, and so would every process that a test starts."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -58,7 +58,7 @@ def _start(argv: list[str], *, program: str) -> int:
         if index is None:
             from ra.cli.oneshot import run_prompt
 
-            miss = near_miss.on_command_line(argv, program)
+            miss = near_miss.on_command_line(argv, program, piped=_has_piped_text())
             if miss is not None and miss.words:
                 raise UsageError(miss.words)
             if miss is not None:
@@ -82,6 +82,18 @@ def _start(argv: list[str], *, program: str) -> int:
         else:
             Streams({}).err(f"{program}: {visible(str(error))}\n")
         return error.exit_code
+
+
+def _has_piped_text() -> bool:
+    """Whether stdin is a pipe or a file: an empty device, such as a script's, has nothing to say."""
+    import os
+    import stat
+
+    try:
+        mode = os.fstat(0).st_mode
+    except OSError:
+        return False  # closed
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode)
 
 
 def _version(program: str) -> int:

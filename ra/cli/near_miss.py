@@ -137,9 +137,14 @@ SYNONYMS = {
 ALSO_PROMPTS = {"copy", "export", "load", "messages", "reset", "restart", "save", "search", "status", "summarize"}
 """Synonyms that, without a slash, may well be meant for the model."""
 
+CONTINUES = ("-c", "--continue", "--resume")
+
 FAMILIES = ("claude", "opus", "sonnet", "haiku", "gpt", "gemini")
 SUBCOMMANDS = {"list", "ls", "show", "add", "rm", "remove", "delete", "get", "set", "status", "info"}
 """What any program's commands are followed by."""
+
+EVERY_TOOL_HAS = {"chat", "exit", "init", "login", "logout", "quit", "resume", "tools", "update", "upgrade"}
+"""Words that are no prompt even behind a pipe or in a conversation, where `review` and `continue` are."""
 
 SHELL_WORDS = {"ls", "pwd", "cd", "cat", "git", "make", "pytest", "top", "ps", "vim", "nano", "man"}
 
@@ -151,8 +156,8 @@ class Meant(Value, frozen=True):
     run: tuple[str, ...] = ()
 
 
-def on_command_line(argv: Sequence[str], program: str = "ra") -> Meant | None:
-    """What these arguments were meant as; None for a prompt."""
+def on_command_line(argv: Sequence[str], program: str = "ra", *, piped: bool = False) -> Meant | None:
+    """What these arguments were meant as; None for a prompt. `piped`: there is text for the prompt to be about."""
     if "--" in argv:
         return None
     places = list(flags.prompt_words(argv))
@@ -164,7 +169,7 @@ def on_command_line(argv: Sequence[str], program: str = "ra") -> Meant | None:
         return Meant(run=(*words[1:], "--help"))
     if len(words) > 1:
         return _subcommand(first, words[1], program)
-    return _single(words[0], program)
+    return _single(words[0], program, about=piped or any(word in CONTINUES for word in argv))
 
 
 def _subcommand(first: str, second: str, program: str) -> Meant | None:
@@ -185,15 +190,18 @@ def _subcommands(command: str) -> set[str]:
     return subcommands(command)
 
 
-def _single(word: str, program: str) -> Meant | None:
-    """One word that is meant as something else than a prompt: as it stands, or misspelt."""
+def _single(word: str, program: str, *, about: bool) -> Meant | None:
+    """One word that is meant as something else than a prompt: as it stands, or misspelt.
+
+    `about`: the prompt is about a text or a conversation, so that one word may well be all of it.
+    """
     lower = word.lower().rstrip("?!.")
     anyway = f"To ask the model just that: {program} -- {word}"
     if lower == "version":
         return Meant(run=("--version",))
     if word == "?":
         return Meant(run=("--help",))
-    if lower in ELSEWHERE:
+    if lower in (EVERY_TOOL_HAS if about else ELSEWHERE):
         return Meant(f"{word} is not a command here; what you want is: {ELSEWHERE[lower]}. {anyway}")
     if lower.startswith("/") and _slash(lower[1:]):
         return Meant(f"{word} is a command of the interactive prompt: start {program}, then type it there. {anyway}")
@@ -207,7 +215,9 @@ def _single(word: str, program: str) -> Meant | None:
         return Meant(f'{word} is a model; write: {program} -m {word} "your question". {anyway}')
     if flag := close(lower, ("help", "version")):
         return Meant(f"There is no command {word}; did you mean {program} --{flag}? {anyway}")
-    if lower not in SLASH and (elsewhere := close(lower, ELSEWHERE)):
+    if about:
+        return None
+    if lower not in SLASH and (elsewhere := one_typo(lower, ELSEWHERE)):
         return Meant(f"There is no command {word}; for {elsewhere}: {ELSEWHERE[elsewhere]}. {anyway}")
     if slash := close(lower, SLASH):
         return Meant(
@@ -226,6 +236,22 @@ def close(word: str, names: Iterable[str]) -> str | None:
         if len(word) >= PREFIX and (longer or name.startswith(word)):
             return name
     return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=CLOSE)), None)
+
+
+def one_typo(word: str, names: Iterable[str]) -> str | None:
+    """The name that differs by one letter, or by two that changed places: other words of a language are farther off."""
+    return next((name for name in names if len(word) > PREFIX and _is_one_typo(word, name)), None)
+
+
+def _is_one_typo(word: str, name: str) -> bool:
+    if abs(len(word) - len(name)) > 1 or word == name:
+        return False
+    start = next((at for at, (left, right) in enumerate(zip(word, name, strict=False)) if left != right), None)
+    if start is None:
+        return True  # one letter more, or less, at the end
+    left, right = word[start:], name[start:]
+    swapped = left[:2] == right[1::-1] and left[2:] == right[2:]
+    return swapped or left[1:] == right[1:] or left[1:] == right or left == right[1:]
 
 
 def _slash(name: str) -> bool:

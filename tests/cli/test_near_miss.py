@@ -34,10 +34,30 @@ def test_a_near_miss_is_exit_2_and_never_sent(shell: Shell, hello: LoopbackServe
 
 
 @pytest.mark.parametrize(
-    "words", [["hello"], ["why", "not"], ["explain this"], ["--", "sesions"], ["test"], ["thanks"]]
+    "words",
+    [
+        ["hello"],
+        ["why", "not"],
+        ["explain this"],
+        ["--", "sesions"],
+        ["test"],
+        ["thanks"],
+        ["second"],
+        ["-c", "continue"],
+    ],
 )
 def test_a_prompt_stays_a_prompt(words: list[str]) -> None:
     assert near_miss.on_command_line(words) is None
+
+
+@pytest.mark.parametrize("word", ["review", "summarize", "commit", "explain"])
+def test_one_word_about_piped_text_is_a_prompt(word: str) -> None:
+    assert near_miss.on_command_line([word], piped=True) is None
+
+
+@pytest.mark.parametrize("word", ["login", "sesions", "exit"])
+def test_behind_a_pipe_too_a_command_is_no_prompt(word: str) -> None:
+    assert near_miss.on_command_line([word], piped=True) is not None
 
 
 def test_help_and_version_do_what_is_meant(shell: Shell) -> None:

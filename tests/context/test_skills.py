@@ -58,7 +58,7 @@ def test_the_projects_skill_stands_before_the_users_of_the_same_name(tmp_path: P
     ("text", "why"),
     [
         ("---\nname: x\n", "does not end"),
-        ("---\nname: x\nno key\n---\nbody", "no `key: value`"),
+        ("---\nname: x\nno key\n---\nbody", "not `key: value`"),
         ("---\nname: a b/c\ndescription: y\n---\n", "must be of letters"),
         ("---\nname: x\n---\n# Only a title\n", "no description"),
         ("", "no description"),

@@ -73,7 +73,7 @@ def test_a_script_from_json_with_a_head(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "words"),
     [
-        ("a.yaml", "- text: a\n- }", "line 2, column 3: not YAML"),
+        ("a.yaml", "- text: a\n- }", "line 2, column 3: not valid YAML"),
         ("a.yaml", "text: Hi", "unknown key 'text'; a script has steps"),
         ("a.yaml", "hello", "a script is a list of steps"),
         ("a.yaml", "steps: []\nby: chance", "by is 'chance'; use arrival or turn"),

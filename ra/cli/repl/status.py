@@ -84,7 +84,7 @@ class Status:
         """Each with its rank: a higher one is left out earlier."""
         priced = self.calls and self.priced and not self.embedded
         spent = f"{money(self.session)} all" if priced else ""
-        turn = f"{money(self.turn)} turn" if priced else ""
+        turn = f"{money(self.turn)} turn" if priced and self.turn else ""
         hit = f"{self.usage.cache_read / self.usage.total_input:.0%} hit" if self.usage.total_input else ""
         return [
             (2, _dim(f"{self.model} (tiny, embedded)" if self.embedded else self.model)),

@@ -14,7 +14,7 @@ from tests.pages import ROOT
 
 SPEC = (
     "help context omit keep rewind compact recall said pin entries forget drop undo model thinking edits strategy cost "
-    "sessions resume fork clear attach tools config quit"
+    "sessions resume fork clear attach tools permissions config quit"
 )
 
 
@@ -64,6 +64,7 @@ WRONG = {
     "/fork": "There is nothing stored to copy yet; ask something first.",
     "/attach nothing.txt": "nothing.txt: there is no such file.",
     "/tools 7": "No tool was called for the last prompt.",
+    "/permissions x": "/permissions takes no argument.",
     "/config x": "/config takes no argument.",
     "/clear x": "/clear takes no argument.",
     "/quit x": "/quit takes no argument.",
