@@ -29,6 +29,7 @@ _BARE = {
     "rotation": "A new segment began.",
     "edit": "The conversation was changed.",
     "failure": "A call failed or was interrupted.",
+    "cache": "It was decided what becomes of the provider's cache.",
 }
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 

@@ -6,7 +6,8 @@ from ra.core.facts import Said
 from ra.core.messages import ToolCall, ToolResult
 from ra.core.text import clean, one_line
 from ra.core.value import encode
-from ra.web.model import Recording, list_price, span
+from ra.web.marks import span
+from ra.web.model import Recording, list_price
 from ra.web.values import Avoidable, CostFindings, RequestPiece, Spender
 
 MOST = 30
@@ -56,7 +57,7 @@ def _caches(recording: Recording) -> Iterator[Avoidable]:
             case "model":
                 yield Avoidable("model", f"The model changed to {calls[number].model}: {again}.", dollars, number)
             case "pause":
-                idle = span(calls[number].time - calls[number - 1].time)
+                idle = span(recording.idle_s(number))
                 yield Avoidable("pause", f"After a pause of {idle} the cache was cold: {again}.", dollars, number)
             case "lost":
                 yield Avoidable("lost", f"The cache was lost although nothing had changed: {again}.", dollars, number)

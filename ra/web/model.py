@@ -13,16 +13,7 @@ from ra.bench.requests import Content, Requests
 from ra.bench.trace import RecordedCall, Trace
 from ra.context.tokens import Estimator
 from ra.core.facts import (
-    FALLBACK,
-    Checkpointed,
-    Configured,
     Cut,
-    Edited,
-    Failed,
-    Interrupted,
-    Kept,
-    Rewound,
-    Rotated,
     Said,
     Spent,
     TimelineEvent,
@@ -34,18 +25,12 @@ from ra.costs import ledger
 from ra.costs.prices import PriceRow, Prices
 from ra.costs.promptcache import rules_for
 from ra.timeline import folds
+from ra.web.marks import marks_of
 from ra.web.shares import Shares
-from ra.web.values import CallColumns, Mark, Overview, Rate, RequestPiece, SpendLine
+from ra.web.values import CallColumns, Overview, Rate, RequestPiece, SpendLine
 
-LOST = "The cached prefix was lost for a reason outside the conversation."
 SLACK = 1024  # tokens; providers cache in blocks
 LABEL = 90  # characters of a piece in a list
-_SIDE_CALLS = {
-    "summary": "A summary",
-    "planner": "The planner",
-    "agent": "A sub-agent",
-    "sampling": "A model call of an MCP server",
-}
 AGENTS = {
     "ra-timeline": "ra",
     "claude-code": "Claude Code",
@@ -92,6 +77,7 @@ class Recording:
         self.requests = Requests(self.trace, own=_is_own(source.events))
         self.long_lived = runs.lives_long(self.trace)
         self.paid = _paid(source, prices)
+        self._prefix_used = _prefix_used(self.trace)
         self.usages = self._usages()
         self.rates = [self._rates(call, usage) for call, usage in zip(self.trace.calls, self.usages, strict=True)]
         self.uncached = self._uncached()
@@ -137,7 +123,11 @@ class Recording:
         before, call = self.trace.calls[number - 1], self.trace.calls[number]
         if call.model != before.model:
             return "model"
-        return "pause" if call.time - before.time > self.lifetime_s(call) else "lost"
+        return "pause" if self.idle_s(number) > self.lifetime_s(call) else "lost"
+
+    def idle_s(self, number: int) -> float:
+        """How long nothing had used the prefix when this call began; a small call that keeps the cache uses it, too."""
+        return self.trace.calls[number].time - self._prefix_used[number]
 
     def _uncached(self) -> dict[int, int]:
         """Calls that paid in full for a prefix which the call before had left in the cache, and how many tokens of it.
@@ -189,7 +179,7 @@ class Recording:
             rates=rates,
             calls=calls,
             pieces=pieces,
-            marks=self._marks(),
+            marks=marks_of(trace, lost=self._lost(), pauses=self._pauses()),
             notes=list(source.notes),
         )
 
@@ -317,25 +307,14 @@ class Recording:
             ]
         return by
 
-    def _marks(self) -> list[Mark]:
-        marks: list[Mark] = []
-        event_count, model = 0, ""
-        for number, call in enumerate(self.trace.calls):
-            for event in self.trace.events[event_count : call.place]:
-                if mark := _mark(number, event):
-                    marks.append(mark)
-                if isinstance(event.fact, Configured) and event.fact.model:
-                    if model and event.fact.model != model:
-                        marks.append(Mark(number, "model", f"The model changed from {model} to {event.fact.model}."))
-                    model = event.fact.model
-            event_count = call.place
-        lost = [number for number in self.uncached if self.reason(number) == "lost"]
-        marks += [Mark(number, "lost", LOST) for number in lost]
-        for number, (before, call) in enumerate(pairwise(self.trace.calls), 1):
-            idle = call.time - before.time
-            if idle > self.lifetime_s(call):
-                marks.append(Mark(number, "pause", f"A pause of {span(idle)}: the cached prefix had expired."))
-        return sorted(marks, key=_by_call)
+    def _lost(self) -> list[int]:
+        """Calls whose cached prefix was lost for a reason outside the conversation."""
+        return [number for number in self.uncached if self.reason(number) == "lost"]
+
+    def _pauses(self) -> dict[int, float]:
+        """Calls that came when the prefix had expired, and how long nothing had used it."""
+        idle = {number: self.idle_s(number) for number in range(1, len(self.trace.calls))}
+        return {number: idle_s for number, idle_s in idle.items() if idle_s > self.lifetime_s(self.trace.calls[number])}
 
 
 class _Billed(Recorded):
@@ -417,33 +396,17 @@ def _fresh(pieces: list[int], tokens: list[int], source: list[int], sums: list[i
     return _scaled(raw, new_tokens)
 
 
-def _by_call(mark: Mark) -> int:
-    return mark.call
+def _prefix_used(trace: Trace) -> list[float]:
+    """When the prefix of each call was last used before it: by the call before, or by a small call in the pause."""
+    times = [call.time for call in trace.calls[:1]]
+    for before, call in pairwise(trace.calls):
+        bridges = [event.time for event in trace.events[before.place : call.place] if _keeps_cache(event, call.model)]
+        times.append(max([before.time, *bridges]))
+    return times
 
 
-def _mark(call: int, event: TimelineEvent) -> Mark | None:
-    match event.fact:
-        case Checkpointed(strategy=strategy, reason=reason, before=before, after=after):
-            sizes = f": {before:,} → {after:,} tokens" if before else ""
-            name = "shortening what was left" if strategy == FALLBACK else strategy
-            return Mark(call, "cut", f"Compacted by {name} ({reason}){sizes}.")
-        case Rotated(reason=reason):
-            return Mark(call, "rotation", f"A new segment began: {reason}.")
-        case Kept(at=at):
-            return Mark(call, "edit", f"You brought #{at} back into the window.")
-        case Rewound(to=to):
-            return Mark(call, "edit", f"You went back to #{to}.")
-        case Edited(by=by):
-            return Mark(call, "edit", f"The conversation was changed by {by}.")
-        case Failed(kind=kind, text=text):
-            return Mark(call, "failure", f"Failed ({kind}): {one_line(text, 200)}")
-        case Interrupted(reason=reason):
-            return Mark(call, "failure", f"Interrupted: {one_line(reason, 200)}")
-        case Spent(purpose="summary" | "planner" | "agent" | "sampling" as purpose, dollars=dollars):
-            what = _SIDE_CALLS[purpose]
-            return Mark(call, "aside", f"{what} cost ${float(dollars or 0):.4f}.")
-        case _:
-            return None
+def _keeps_cache(event: TimelineEvent, model: str) -> bool:
+    return isinstance(event.fact, Spent) and event.fact.purpose == "bridge" and event.fact.model == model
 
 
 def label(content: Content) -> str:
@@ -477,12 +440,3 @@ def _brief(message: Message) -> list[str]:
 def _arguments(args: dict[str, object]) -> str:
     texts = [value for value in args.values() if isinstance(value, str)]
     return texts[0][: 4 * LABEL] if texts else ", ".join(args)
-
-
-def span(seconds: float) -> str:
-    """A time in words."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    if seconds < 5400:
-        return f"{seconds / 60:.0f} min"
-    return f"{seconds / 3600:.1f} h" if seconds < 172_800 else f"{seconds / 86_400:.1f} days"

@@ -88,7 +88,7 @@ class Mark(Shown, frozen=True):
     """Something that happened before a call, in words."""
 
     call: int
-    kind: Literal["cut", "rotation", "edit", "failure", "model", "pause", "lost", "aside"]
+    kind: Literal["cut", "rotation", "edit", "failure", "model", "pause", "lost", "aside", "cache"]
     text: str
 
 

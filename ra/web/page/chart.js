@@ -4,8 +4,8 @@ import { clock, dollars, el, fill, moment, percent, short, tokens } from "./dom.
 import { colour, hatching, layersOf, style } from "./paint.js";
 
 /** Signs of what happened; each is a shape, so that no colour is needed. */
-export const SIGNS = { cut: "✂", rotation: "↻", lost: "!", pause: "Ⅱ", failure: "×", model: "⇄", edit: "✎", aside: "◇" };
-const RANK = ["lost", "cut", "rotation", "pause", "failure", "model", "edit", "aside"];
+export const SIGNS = { cut: "✂", rotation: "↻", lost: "!", pause: "Ⅱ", failure: "×", model: "⇄", edit: "✎", aside: "◇", cache: "◔" };
+const RANK = ["lost", "cut", "rotation", "pause", "failure", "model", "edit", "cache", "aside"];
 const DASHES = [[7, 4], [2, 3], [10, 3, 2, 3], [4, 2], [12, 5], [1, 4], [6, 2, 2, 2], [3, 6], [9, 2]];
 
 /** @typedef {import("./types").Curve} Curve */

@@ -110,7 +110,7 @@ export class SessionView {
 
   _signs() {
     const kinds = [...new Set(this.chart.marks.map((mark) => mark.kind))];
-    const names = /** @type {Record<string, string>} */ ({ cut: "cut", rotation: "new segment", lost: "lost cache", pause: "long pause", failure: "failure", model: "other model", edit: "edited", aside: "extra call" });
+    const names = /** @type {Record<string, string>} */ ({ cut: "cut", rotation: "new segment", lost: "lost cache", pause: "long pause", failure: "failure", model: "other model", edit: "edited", aside: "extra call", cache: "cache decision" });
     fill(
       this._legend,
       this.chart.layers.map((layer) => el("li", null, swatch(layer.slot), layer.name)),

@@ -62,7 +62,7 @@ export interface CallColumns {
 
 export interface Mark {
   call: number;
-  kind: "cut" | "rotation" | "edit" | "failure" | "model" | "pause" | "lost" | "aside";
+  kind: "cut" | "rotation" | "edit" | "failure" | "model" | "pause" | "lost" | "aside" | "cache";
   text: string;
 }
 
