@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from ra.core.model import Reply
 from ra.core.settings import INSTRUCTION_FILES
 from ra.session.recipe import Notices
 from ra.system import plugins
-from ra.system.environment import clean
+from ra.system.environment import WIKI_DIRS, clean
 from ra.tools.policy.explain import Explanation, explain
 from ra.tools.policy.permissions import rules_from
 from ra.tools.policy.rules import Rule, parse_rule
@@ -71,9 +72,34 @@ def host(resolved: Resolved, env: Mapping[str, str]) -> Host:
     files = [path for path in resolved.files if root not in path.resolve().parents]
     hidden = (resolved.data_dir, paths.user_file(env).parent, *files)
     name = hashlib.sha256(os.fsencode(root)).hexdigest()[:16]
-    readable = resolved.config.agent.permissions.sandbox.readable
+    readable = (*resolved.config.agent.permissions.sandbox.readable, *_wiki_folders(resolved))
     home = resolved.data_dir.absolute() / "homes" / name
     return Host(tuple(str(path.absolute()) for path in hidden), readable, str(home), env)
+
+
+def commands_env(resolved: Resolved, env: Mapping[str, str]) -> Mapping[str, str]:
+    """The user's environment; with a wiki, commands of the model are told where it is, and find the `agentx` to ask.
+
+    The configuration that names the wiki is not there in a sandbox.
+    """
+    dirs = resolved.config.session.wiki.dirs
+    if not dirs:
+        return env
+    path = env.get("PATH", os.defpath)
+    own_programs = str(Path(sys.executable).parent)
+    if shutil.which("agentx", path=path) is None:
+        path = os.pathsep.join((path, own_programs))
+    return {**env, "PATH": path, WIKI_DIRS: os.pathsep.join(dirs)}
+
+
+def _wiki_folders(resolved: Resolved) -> Sequence[str]:
+    """What `agentx wiki query` reads in a sandbox: the wiki, and the program itself."""
+    dirs = resolved.config.session.wiki.dirs
+    if not dirs:
+        return ()
+    program = (sys.prefix, sys.base_prefix, str(Path(__file__).parents[1]))
+    inside = f"{resolved.root.resolve()}{os.sep}"
+    return [path for path in (*dirs, *program) if not os.path.realpath(path).startswith(inside)]
 
 
 class Keeper:
@@ -128,16 +154,17 @@ class Toolboxes:
         resolved, options = self._resolved, self._options
         settings = resolved.config.agent
         offered = offered and options.tools
+        env = commands_env(resolved, self._env)
         toolbox = Toolbox(
             root=str(resolved.root),
             cwd=str(resolved.cwd),
             home=self._env.get("HOME", ""),
-            env=self._env,
+            env=env,
             rules=rules(resolved, options),
             edits=edits(resolved, options),
             read_only=_stated_edits(resolved, options) == "off",
             sandbox=options.sandbox,
-            host=host(resolved, self._env),
+            host=host(resolved, env),
             instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *settings.context.patterns, *self._guarded()))),
             runs=_obeyed(resolved, options),
             programs=tuple(paths.programs(self._env, resolved.root)),

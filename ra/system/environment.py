@@ -14,6 +14,7 @@ _KEPT = _names(
     "LIBRARY_PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH CC CXX CFLAGS CXXFLAGS LDFLAGS MAKEFLAGS NODE_ENV PYTHONPATH "
     "PYTHONDONTWRITEBYTECODE PYTHONHASHSEED SSL_CERT_FILE SSL_CERT_DIR SOURCE_DATE_EPOCH SYSTEMROOT COMSPEC PATHEXT"
 )
+WIKI_DIRS = "RA_WIKI_DIRS"  # where `ra wiki query` looks when a command of the model asks
 _KEPT_BEGINNINGS = ("LC_", "NIX_", "HOMEBREW_", "XDG_DATA_", "XDG_CONFIG_", "XDG_STATE_", "XDG_CACHE_")
 _SECRET = ("key", "token", "secret", "passw", "credential", "auth", "cookie")
 
@@ -50,4 +51,4 @@ def secrets_in(value: object, name: str = "") -> Iterator[str]:
 
 
 def _is_harmless(name: str, value: str) -> bool:
-    return (name in _KEPT or name.startswith(_KEPT_BEGINNINGS)) and not holds_secret(name, value)
+    return (name in _KEPT or name == WIKI_DIRS or name.startswith(_KEPT_BEGINNINGS)) and not holds_secret(name, value)

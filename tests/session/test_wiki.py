@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ra.config.edit import changed_text
 from ra.context.compose.wiki import Passage, _passages, has_articles, query
-from ra.providers.script import Step
+from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import Shell
 
@@ -122,6 +122,17 @@ def test_the_model_answers_from_the_passages(shell: Shell) -> None:
     assert done.stdout == b"Run make undo [wiki/ops.md:12].\n"
     assert "ask Ana first" in json.dumps(server.bodies[0]["messages"])
     assert "tools" not in server.bodies[0]
+
+
+def test_the_model_can_follow_the_hint_from_its_sandbox(shell: Shell) -> None:
+    """There is neither the configuration that names the wiki, nor what lies outside the project, nor our PATH."""
+    folder = wiki(shell.home)
+    ask = Call("Bash", {"command": "agentx wiki query rollback"})
+    with LoopbackServer("anthropic", [Step(calls=(ask,)), Step(text="Run make undo.")]) as server:
+        shell.serve(server)
+        shell.env["PATH"] = "/usr/bin:/bin"
+        shell.ra("--set", f"session.wiki.dirs=[{folder}]", "--context-strategy", "layered", "How do I roll back?")
+    assert f"{folder}/ops.md:12: Deployment › Rollback" in json.dumps(server.bodies[1]["messages"], ensure_ascii=False)
 
 
 CONFIG = """\

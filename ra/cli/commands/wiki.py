@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,7 @@ from ra.core.errors import UserError
 from ra.core.messages import say
 from ra.core.text import visible
 from ra.core.value import encode
+from ra.system.environment import WIKI_DIRS
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help="Query folders of Markdown.")
 
@@ -39,12 +41,15 @@ def ask(
     """Print the passages that match best, with file and line. Exits 1 when there are none."""
     call: CommandContext = ctx.obj
     words = " ".join(question)
-    dirs = [Path(folder) for folder in call.resolved.config.session.wiki.dirs]
+    session_dirs = call.env.get(WIKI_DIRS)  # by the session whose model asks: in its sandbox there is no configuration
+    root = Path.cwd() if session_dirs else call.resolved.root
+    folders = session_dirs.split(os.pathsep) if session_dirs else call.resolved.config.session.wiki.dirs
+    dirs = [Path(folder) for folder in folders]
     if not dirs:
         raise UserError("There is no wiki: name its folders in ra.yaml, such as `session: {wiki: {dirs: [docs]}}`.")
     if missing := [folder for folder in dirs if not folder.is_dir()]:
         raise UserError(f"session.wiki.dirs: there is no folder {missing[0]}; make it, or name the right one.")
-    passages = query(words, dirs, root=call.resolved.root, limit=limit)
+    passages = query(words, dirs, root=root, limit=limit)
     text = asyncio.run(_answer(call, words, passages)) if answer and passages else ""
     if as_json:
         rows = [json.loads(encode(passage)) for passage in passages]
