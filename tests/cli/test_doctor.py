@@ -102,7 +102,7 @@ def test_the_sandbox_is_tried_out_and_its_limits_are_told(shell: Shell, hello: L
     (box,) = checks["sandbox"]
     if shutil.which("bwrap"):
         assert box["words"].startswith("bubblewrap, tried out")
-        assert box["details"][0].startswith("does not stop: ")
+        assert box["details"][0].startswith("cannot stop this: ")
     _, checks = told(shell, "--sandbox", "off")
     assert verdict(checks, "sandbox")[0] == "warning"
 
