@@ -1,11 +1,16 @@
 """The package as an index shows it and as people install it: what is imported is declared, and Windows is told."""
 
 import ast
+import json
+import os
 import re
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -38,6 +43,52 @@ def test_everything_that_is_imported_is_declared() -> None:
                     pass
     foreign = imported - sys.stdlib_module_names - {"ra"}
     assert {NAMES.get(name, name.replace("_", "-")) for name in foreign} - declared == set()
+
+
+def metadata(project_url: str) -> dict[str, Any]:
+    """What the build says of the package; a project's address that is no web address is none."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hatchling", "metadata"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=60,
+        cwd=ROOT,
+        env=os.environ | {"RA_PROJECT_URL": project_url},
+    )
+    fields: dict[str, Any] = json.loads(done.stdout)
+    return fields
+
+
+@pytest.mark.parametrize(
+    "remote",
+    [
+        "https://code.example/team/ra",
+        "https://user:token@code.example/team/ra.git/",
+        "git@code.example:team/ra.git",
+        "ssh://git@code.example/team/ra.git",
+    ],
+)
+def test_an_index_shows_where_the_project_is(remote: str) -> None:
+    url = "https://code.example/team/ra"
+    shown = metadata(remote)
+    assert shown["urls"] == {
+        "Homepage": url,
+        "Repository": url,
+        "Documentation": f"{url}/blob/HEAD/README.md",
+        "Changelog": f"{url}/blob/HEAD/CHANGELOG.md",
+    }
+    targets = re.findall(r"\]\(([^)]+)\)", shown["readme"]["text"])
+    paths = [target.removeprefix(f"{url}/blob/HEAD/").removeprefix(f"{url}/raw/HEAD/") for target in targets]
+    assert len(paths) > 10
+    assert [path for path in paths if not (ROOT / path).is_file()] == []
+
+
+def test_without_an_address_an_index_shows_no_dead_link() -> None:
+    shown = metadata("/srv/git/ra")
+    assert "urls" not in shown
+    assert re.findall(r"\]\((?!https?:)[^)]+\)", shown["readme"]["text"]) == []
+    assert "| Quickstart | " in shown["readme"]["text"]
 
 
 def test_windows_is_told_in_a_sentence() -> None:

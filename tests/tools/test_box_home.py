@@ -86,6 +86,7 @@ def test_the_home_is_kept_for_the_project(tmp_path: Path) -> None:
         made.run(first, "mkdir -p ~/.cargo/registry; echo kept > ~/note")
         first.close()
         assert made.run(box_in(made, box_home=home), "cat ~/note").strip() == "kept"
+        assert [oct(folder.stat().st_mode & 0o777) for folder in (Path(home), Path(home).parent)] == ["0o700", "0o700"]
 
 
 @pytest.mark.parametrize("uid", people())

