@@ -134,6 +134,28 @@ def test_every_width_and_scheme_is_readable(shown: Any, scheme: str) -> None:
             assert shown.evaluate(CONTRAST) == []
 
 
+def test_costs_and_findings_keep_room_for_their_words_on_a_telephone(shown: Any) -> None:
+    shown.set_viewport_size({"width": 360, "height": 800})
+    shown.click("#tab-costs")
+    shown.wait_for_selector(".costs-grid .findings .what", timeout=SOON)
+    widths = "[...document.querySelectorAll(selector)].map((each) => each.clientWidth || each.offsetWidth)"
+    narrowest = f"selector => Math.min(...{widths})"
+    assert shown.evaluate(narrowest, ".costs-grid .findings .what") > 250
+    assert shown.evaluate(narrowest, ".costs-grid td:first-child") > 60
+    assert shown.evaluate(
+        "[...document.querySelectorAll('.costs-grid > .panel')].every((each) => each.scrollWidth <= each.clientWidth)"
+    )
+
+
+def test_a_file_that_cannot_be_shown_says_why(shell: Shell, page: Any) -> None:
+    (shell.home / "broken.jsonl").write_bytes(b"\xff\xfe{not json\n")
+    server = OpenPage(shell, str(shell.home / "broken.jsonl"))
+    page.goto(server.address)
+    page.wait_for_selector("text=None of these files could be shown", timeout=SOON)
+    assert "broken.jsonl" in page.locator("details[open] li").inner_text()
+    server.stop()
+
+
 def test_hostile_words_run_nothing_and_nothing_leaves(shell: Shell, page: Any) -> None:
     transcripts.write(shell.home / "hostile.jsonl", 14, words=HOSTILE, result=HOSTILE + "x" * 300_000)
     server = OpenPage(shell, str(shell.home / "hostile.jsonl"))

@@ -69,7 +69,7 @@ export class ListView {
     this._rows();
     fill(
       this._notes,
-      listing.skipped.length ? el("details", null, el("summary", null, `${many(listing.skipped.length, "file")} could not be shown`), el("ul", null, listing.skipped.map((line) => el("li", null, line)))) : null,
+      listing.skipped.length ? el("details", { open: !listing.cards.length }, el("summary", null, `${many(listing.skipped.length, "file")} could not be shown`), el("ul", null, listing.skipped.map((line) => el("li", null, line)))) : null,
     );
   }
 
@@ -93,6 +93,7 @@ export class ListView {
   _nothing() {
     if (this._listing.pending) return "Reading …";
     if (this._listing.cards.length) return "No session fits these filters.";
+    if (this._listing.skipped.length) return "None of these files could be shown; the reasons stand below.";
     return ["There is no session here yet. Look at any agent's transcripts: ", el("code", null, "ra open ~/.claude/projects"), ", ", el("code", null, "ra open ~/.codex/sessions"), ", or all of ra's own: ", el("code", null, "ra open --all"), "."];
   }
 
