@@ -222,6 +222,7 @@ class App:
             must_keep=agent.context.must_keep,
             parallel_calls=agent.parallel_tool_calls,
             rotation=limits,
+            fallback_rotation=rotation.limits(session, "layered") if strategy.name == "planner" else None,
             handover_tokens=session.layers.history,
             tier_two=threshold,
         )

@@ -295,7 +295,10 @@ class Loop:
     def _rotation(self, recipe: Recipe, task: TaskOrigin) -> Rotation | None:
         """The fact that begins a new segment, when one is due."""
         now, segment = self._services.clock(), self.segment
-        reason = rotation.due(segment, recipe.rotation, now=now)
+        last = self.engine.configured
+        was_layered = last is not None and last.strategy == "layered"
+        limits = (was_layered and recipe.fallback_rotation) or recipe.rotation
+        reason = rotation.due(segment, limits, now=now)
         if reason is None:
             return None
         details = {

@@ -35,6 +35,8 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     """What a prompt is answered with. The configuration makes the usual one; a change makes another.
 
     `tools` None: all that the session has. `tier_two` is the total input from which a turn is logged as expensive.
+    `fallback_rotation` holds instead of `rotation` after a turn that should have been planned and was layered: it was
+    replayed, and so is the next one while no plan comes.
     """
 
     provider: ProviderName
@@ -51,6 +53,7 @@ class Recipe(msgspec.Struct, frozen=True, kw_only=True):
     must_keep: tuple[str, ...] = ()
     parallel_calls: bool = True
     rotation: RotationLimits = RotationLimits()
+    fallback_rotation: RotationLimits | None = None
     handover_tokens: int = 1_200
     tier_two: int | None = None
 

@@ -151,6 +151,29 @@ def test_any_failure_makes_the_turn_layered(shell: Shell, plan: Step) -> None:
     assert chat.lines[-1].startswith("[ops] planner failed, layered for this turn: ")
 
 
+def test_turns_without_a_plan_rotate_as_layered_ones_do(shell: Shell) -> None:
+    """Where no plan ever comes, every turn is replayed: it must not grow for ever, and the log must not lie."""
+    with LoopbackServer("anthropic", answering("prose")) as server:
+        chat = talk(shell, server, session__maxTurnsPerSession=2)
+        for number in range(5):
+            chat.say(f"question {number}")
+    rotations = [line for line in chat.lines if "rotation" in line]
+    assert rotations == ["[ops] max-turns rotation for telegram:42 — 2 turns"] * 2
+
+
+def test_one_turn_without_a_plan_among_planned_ones_does_not_rotate(shell: Shell) -> None:
+    plans = iter([NOTHING, NOTHING, NOTHING, "prose", NOTHING])
+
+    def step(body: dict[str, object]) -> Step:
+        return Step(text=next(plans)) if "haiku" in str(body["model"]) else Step(text="fine")
+
+    with LoopbackServer("anthropic", step) as server:
+        chat = talk(shell, server, session__maxTurnsPerSession=3)
+        for number in range(5):
+            chat.say(f"question {number}")
+    assert [line for line in chat.lines if "rotation" in line] == []
+
+
 def test_without_the_debug_switch_a_failure_is_silent(shell: Shell) -> None:
     with LoopbackServer("anthropic", answering("prose")) as server:
         chat = talk(shell, server)

@@ -11,7 +11,7 @@ from ra.context.settings import SessionSettings
 from ra.context.size import quotes_room
 from ra.context.tokens import Estimator
 from ra.context.view import Group, View
-from ra.core.facts import Rotated, Said, Spent, TimelineEvent
+from ra.core.facts import Configured, Rotated, Said, Spent, TimelineEvent
 from ra.core.model import Usage
 
 Reason = Literal["stale", "tier-2", "max-turns"]
@@ -66,6 +66,8 @@ class Segment:
             case Spent(purpose="turn", usage=usage):
                 self.last = usage
                 self.heard = event.time
+            case Configured(strategy="planner"):
+                self.turns = 1  # the replay starts fresh with the turn that was just planned
             case Rotated():
                 self.turns, self.last, self.opened_at = 0, Usage(), event.at
             case _:
