@@ -13,7 +13,7 @@ from ra.core.text import clean, label, shown
 from ra.resolvers import file_content, file_search
 from ra.resolvers.file_content import FileContent, Unreadable
 from ra.resolvers.file_search import Found
-from ra.resolvers.resolver import Resolution, ResolverContext
+from ra.resolvers.resolver import Lines, Resolution, ResolverContext
 from ra.system.files import similar_names
 
 MAX_FILES = 200
@@ -22,7 +22,8 @@ MAX_MEDIA_BYTES = 20_000_000
 
 _TRAILING = ".,;:!?)]}'\"»”’…。、，；：！？）】」』》"
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
-_RANGE = re.compile(r"(?P<path>.+?)(?::|#L)(?P<first>\d{1,9})(?P<dash>-L?(?P<last>\d{1,9})?)?", re.DOTALL)
+_RANGE = re.compile(r"(?P<path>.+?)(?::|#L)(?P<first>\d{1,9})(?P<dash>[-–]L?(?P<last>\d{1,9})?)?", re.DOTALL)
+_WITH_LINES = re.compile(r"(?P<path>.+?)(?::|#)(?P<lines>.+)", re.DOTALL)
 _PLAIN = re.compile(r"[A-Za-z0-9_./~*{},+=@%:#?!\[\]\\^-]+")
 _SCOPE = re.compile(r"[a-z0-9~-][a-z0-9._~-]*/[a-z0-9._~-]+(@[^/]*)?")
 _CALL = re.compile(r"[\w.]+\(")
@@ -62,16 +63,14 @@ class Files:
             return answers[0]
         return Resolution() if in_code else _missing(forms, place, quoted=ref[0] in "\"'")
 
-    async def _existing(
-        self, ref: str, path: str, lines: tuple[int, int | None] | None, place: ResolverContext
-    ) -> Resolution:
+    async def _existing(self, ref: str, path: str, lines: Lines | None, place: ResolverContext) -> Resolution:
         real = os.path.realpath(path)
         name = _relative(path, place.root)
         if refusal := await _refusal(path, real, ref, place):
             return Resolution(warnings=(refusal,))
         if os.path.isdir(real):
             return _attach_many(ref, file_search.find_in(real, root=place.root), place)
-        if real in place.sent:
+        if real in place.sent or (lines and _sent_already(place.sent_lines.get(real, ()), lines)):
             return Resolution(names=(name,))
         try:
             if lines is None:
@@ -83,6 +82,8 @@ class Files:
         warnings = (f"@{shown(ref)}: {loaded.left_out}.",) if loaded.left_out else ()
         if lines is None:
             place.sent.add(real)
+        else:
+            place.sent_lines.setdefault(real, []).append(lines)
         return Resolution(blocks(name, loaded, lines), warnings, (name,))
 
     async def _glob(self, ref: str, place: ResolverContext) -> Resolution:
@@ -131,7 +132,7 @@ def _balanced(text: str) -> bool:
     return opening is not None and text.count(opening) >= text.count(text[-1])
 
 
-def _target(form: str, cwd: Path) -> tuple[str | None, tuple[int, int | None] | None]:
+def _target(form: str, cwd: Path) -> tuple[str | None, Lines | None]:
     """The path that exists, and the lines of it; None when there is no such file. Raises Unreadable for 40-10."""
     if path := _existing_path(form, cwd):
         return path, None
@@ -139,13 +140,21 @@ def _target(form: str, cwd: Path) -> tuple[str | None, tuple[int, int | None] | 
     path = _existing_path(match["path"], cwd) if match else None
     if match is None or path is None or not os.path.isfile(path):
         return None, None
-    first = max(int(match["first"]), 1)
+    first = int(match["first"])
+    if not first:
+        raise Unreadable("lines are counted from 1")
     if not match["dash"]:
         return path, (first, first)
     last = int(match["last"]) if match["last"] else None
     if last is not None and last < first:
         raise Unreadable(f"the lines run backwards; write {match['path']}:{last}-{first}")
     return path, (first, last)
+
+
+def _sent_already(ranges: Sequence[Lines], lines: Lines) -> bool:
+    """Whether these lines lie within a range that the prompt has."""
+    first, last = lines
+    return any(start <= first and (end is None or (last is not None and last <= end)) for start, end in ranges)
 
 
 def _existing_path(form: str, cwd: Path) -> str | None:
@@ -180,6 +189,13 @@ def _missing(forms: Sequence[str], place: ResolverContext, *, quoted: bool) -> R
     form = forms[0]
     if _CALL.match(form):  # a decorator
         return Resolution()
+    match = _WITH_LINES.fullmatch(form)
+    path = _existing_path(match["path"], place.cwd) if match else None
+    if match and path and os.path.isfile(path):
+        said = (
+            f"{shown(match['lines'])} names no lines; write {shown(match['path'])}:10-40, one range for each reference"
+        )
+        return Resolution(warnings=(f"@{shown(form)}: {said}; not attached.",))
     similar = _near(form, place.cwd)
     if not similar and not quoted and not _looks_like_path(form, place.cwd):
         return Resolution()
@@ -214,7 +230,7 @@ def _relative(path: str, root: Path) -> str:
     return full
 
 
-def blocks(name: str, loaded: FileContent, lines: tuple[int, int | None] | None = None) -> tuple[Content, ...]:
+def blocks(name: str, loaded: FileContent, lines: Lines | None = None) -> tuple[Content, ...]:
     """A file as the model gets it: labelled with its name, and with what is left out."""
     extra = {"left-out": loaded.left_out} if loaded.left_out else {}
     if lines:

@@ -14,11 +14,14 @@ AskOutside = Callable[[Path], Awaitable[bool]]
 """Asks the user whether something outside the project may be read."""
 
 
+Lines = tuple[int, int | None]  # the first and the last; None: to the end
+
+
 class ResolverContext(msgspec.Struct, frozen=True):
     """Where a reference was typed: the `ctx` of a custom resolver.
 
     `fetch` is the guarded fetcher: (url) → Page with `text`; only http(s), only public addresses. `sent` collects the
-    real paths of the files that this prompt attaches: what is named twice is sent once.
+    real paths of the files that this prompt attaches, `sent_lines` their ranges: what is named twice is sent once.
     """
 
     root: Path
@@ -26,6 +29,7 @@ class ResolverContext(msgspec.Struct, frozen=True):
     fetch: Callable[[str], Awaitable[Any]]
     ask_outside: AskOutside | None = None
     sent: set[str] = msgspec.field(default_factory=set)
+    sent_lines: dict[str, list[Lines]] = msgspec.field(default_factory=dict)
 
 
 class Resolution(Value, frozen=True):

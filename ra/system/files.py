@@ -64,7 +64,8 @@ def similar_names(folder: str, name: str, *, most: int = 3, cutoff: float = 0.6)
             names = [entry.name for entry in islice(entries, 5000)]
     except (OSError, ValueError):
         return []
-    return get_close_matches(name, names, n=most, cutoff=cutoff)
+    by_folded = {file_name.casefold(): file_name for file_name in names}
+    return [by_folded[match] for match in get_close_matches(name.casefold(), by_folded, n=most, cutoff=cutoff)]
 
 
 # Reading

@@ -115,6 +115,7 @@ def test_what_is_no_reference_brings_nothing_and_no_warning(text: str, root: Pat
         ("@src/nothing/", "@src/nothing/: there is no such file."),
         ('@"no such file"', "@no such file: there is no such file."),
         ("@src/*.rs", "@src/*.rs: nothing attached: no file matches."),
+        ("@readme.md", "@readme.md: there is no such file. Did you mean @README.md?"),
         ("@src/auht.ts:3-4", "@src/auht.ts:3-4: there is no such file. Did you mean @src/auth.ts?"),
     ],
 )
@@ -131,6 +132,7 @@ def test_a_missing_file_is_a_warning_with_near_names(text: str, warning: str, ro
         ("10-12", "10-12", 10, 12),
         ("7", "7", 7, 7),
         ("99-", "99-", 99, 100),
+        ("2–4", "2-4", 2, 4),
     ],
 )
 def test_lines_of_a_file(ref: str, lines: str, first: int, last: int, root: Path) -> None:
@@ -301,6 +303,13 @@ def test_lines_that_run_backwards_are_a_mistake(root: Path) -> None:
     assert refused("@src/lines.py:12-10", root) == said
 
 
+@pytest.mark.parametrize("lines", ["1-2,5", "2:5", "end", "L"])
+def test_what_names_no_lines_is_told(lines: str, root: Path) -> None:
+    said = f"{lines} names no lines; write src/lines.py:10-40, one range for each reference; not attached."
+    assert refused(f"@src/lines.py:{lines}", root) == f"@src/lines.py:{lines}: {said}"
+    assert refused("@src/lines.py:0", root) == "@src/lines.py:0: lines are counted from 1; not attached."
+
+
 @pytest.mark.parametrize("ref", ["src/utils/[xy].ts", "src/utils/?.md", "src/utils/nothing.ts", "src/utils/[ab"])
 def test_what_matches_nothing_never_becomes_its_folder(ref: str, root: Path) -> None:
     expansion = run(f"@{ref}", root)
@@ -322,6 +331,8 @@ def test_brackets_and_question_marks_of_prose_are_no_reference(text: str, root: 
             "@src/utils/a.ts @src/utils/*.ts @src/utils",
             ["src/utils/a.ts", "src/utils/b.ts", "src/utils/c.js", "src/utils/deep/d.ts"],
         ),
+        ("@src/lines.py:2-9 @./src/lines.py:2-9 @src/lines.py#L3-L4 @src/lines.py:5", ["src/lines.py"]),
+        ("@src/lines.py:90- @src/lines.py:95- @src/lines.py:89-91", ["src/lines.py", "src/lines.py"]),
     ],
 )
 def test_a_file_that_is_named_twice_is_sent_once(text: str, paths: list[str], root: Path) -> None:
