@@ -16,7 +16,16 @@ from ra.core.messages import Content, Message, ToolCall, ToolResult, plain_messa
 from ra.core.model import Reply, Request, Section, ToolSpec
 from ra.core.settings import snake
 from ra.core.value import JsonObject, Value
-from ra.middleware.views import IncomingResponse, LoopView, Outcome, OutgoingCall, OutgoingRequest, Spending, convert
+from ra.middleware.views import (
+    IncomingResponse,
+    LoopView,
+    Outcome,
+    OutgoingCall,
+    OutgoingRequest,
+    Sealed,
+    Spending,
+    convert,
+)
 
 Hook = Literal[
     "beforeLoopBegin",
@@ -50,11 +59,17 @@ class Edits(Value, frozen=True):
     by: str = ""  # the files that ran, for Edited.by
 
 
-class Context:
+class Context(Sealed):
     """What every hook has. `beforeLoopBegin` and others add values of their own in subclasses."""
 
     may_deny: ClassVar[bool] = False
     writable: ClassVar[dict[str, Any]] = {"loop.messages": list}  # what a script may change, and what it must be
+
+    changes: ClassVar[tuple[str, ...]] = ("loop.messages",)
+    state = ("stopped", "denied", "compacting", "hook", "file")
+
+    def __init_subclass__(cls) -> None:
+        cls.changes = tuple(cls.writable)
 
     def __init__(self, loop: LoopView) -> None:
         self.loop = loop
@@ -64,6 +79,10 @@ class Context:
         self.hook: Hook | None = None  # which hook fires, and the file that runs: set by the chain
         self.file = ""
         self.ran: list[str] = []
+
+    def seal(self) -> None:
+        """From now on a hook has it."""
+        self._sealed = True
 
     def stop(self, reason: str = "") -> "_Nothing":
         """End the run with exit 3, after the other hooks of this point. The first reason counts."""

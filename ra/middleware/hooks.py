@@ -59,6 +59,7 @@ class Hooks:
         Raises HookFailed when a hook failed, Stopped when one asked for it, after the whole chain.
         """
         ctx.hook = hook
+        ctx.seal()
         warnings: list[str] = []
         for step in self._steps.get(hook, ()):
             ctx.file = step.name

@@ -67,11 +67,44 @@ const before = JSON.parse(JSON.stringify(ctx));
 ctx.stop = (reason) => { answer.stop ??= reason || true; };
 ctx.deny = (reason) => { answer.deny ??= reason || true; };
 ctx.compact = () => { answer.compact = true; };
+// A call is never parted from its results, so that `recent` may be fewer, or more when the newest group is larger.
+const groupsOf = (messages) => {
+  const groups = [];
+  for (const message of messages) {
+    const blocks = message.blocks ?? [];
+    const answers = blocks.filter((block) => block.type === "tool-result").map((block) => block.callId);
+    const calls = (groups.at(-1) ?? []).flatMap((earlier) => earlier.blocks ?? []).map((block) => block.id);
+    if (answers.length && answers.every((id) => calls.includes(id))) groups.at(-1).push(message);
+    else groups.push([message]);
+  }
+  return groups;
+};
+const recent = (messages, count) => {
+  const newest = [];
+  for (const group of groupsOf(messages).reverse()) {
+    if (count <= 0 || (newest.length && newest.length + group.length > count)) break;
+    newest.unshift(...group);
+  }
+  return newest;
+};
+
+// What was added, in order; ra cuts it to its budget when the hook has returned.
 const slots = [];
-const rendered = { messages: [] };
+const rendered = {
+  get messages() {
+    const placed = slots.filter(({ content }) => content !== null && content !== "" && content.length !== 0);
+    const ordered = placed.map((slot, index) => ({ ...slot, position: slot.position ?? index }));
+    ordered.sort((a, b) => a.position - b.position);
+    return withContent(
+      ordered.flatMap(({ content, role }) =>
+        typeof content === "string" ? [{ role: role ?? "user", content }] : content,
+      ),
+    );
+  },
+};
 if (ctx.slots) {
   const history = ctx.history;
-  ctx.history = { all: () => history, recent: (count) => (count > 0 ? history.slice(-count) : []) };
+  ctx.history = { all: () => history, recent: (count) => recent(history, count) };
   ctx.slots = {
     add: (name, content, options = {}) => { slots.push({ name, content: withoutContent(content ?? null), ...options }); },
     render: () => rendered,

@@ -2,7 +2,7 @@
 
 import copy
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -33,8 +33,23 @@ class Spending(Value, frozen=True):
         return cls(usage.input, usage.output, usage.cache_read, usage.cache_write, cost)
 
 
-class LoopView:
+class Sealed:
+    """What a hook is given. Once sealed it takes only `changes`: any other assignment would be lost without a word."""
+
+    changes: ClassVar[tuple[str, ...]] = ()
+    state: ClassVar[tuple[str, ...]] = ()  # what its own methods keep
+    _sealed = False
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if self._sealed and not name.startswith("_") and name not in (*self.changes, *self.state):
+            raise AttributeError(f"there is no {name!r} to change here; there is {', '.join(self.changes)}")
+        super().__setattr__(name, value)
+
+
+class LoopView(Sealed):
     """The run so far, the same in every hook. `messages` may be changed or assigned; the rest is to read."""
+
+    changes = ("messages",)
 
     def __init__(
         self,
@@ -51,6 +66,7 @@ class LoopView:
         self.usage = usage
         self.session = session
         self.model = model
+        self._sealed = True
 
     @property
     def cost(self) -> float | None:
@@ -71,8 +87,10 @@ class LoopView:
         return None if self._messages is None else changed(self._messages, self._before)
 
 
-class OutgoingRequest:
+class OutgoingRequest(Sealed):
     """The request of this call. `messages`, `sections`, `tools` and `max_output` may be changed or assigned."""
+
+    changes = ("messages", "sections", "tools", "max_output")
 
     def __init__(self, request: Request) -> None:
         self._before = request
@@ -80,6 +98,7 @@ class OutgoingRequest:
         self.sections: list[Section] = list(request.sections)
         self.tools: list[ToolSpec] = list(request.tools)
         self.max_output = request.max_output
+        self._sealed = True
 
     @property
     def model(self) -> str:
@@ -147,12 +166,15 @@ class OutgoingCall(msgspec.Struct):
         return msgspec.structs.replace(call, name=name, args=args)
 
 
-class IncomingResponse:
+class IncomingResponse(Sealed):
     """The model's answer. `message` may be assigned, or `text`, which leaves tool calls and thinking as they are."""
+
+    changes = ("message", "text")
 
     def __init__(self, reply: Reply) -> None:
         self.before = reply
         self._message = reply.message
+        self._sealed = True
 
     @property
     def usage(self) -> Usage:
@@ -182,13 +204,16 @@ class IncomingResponse:
         self._message = msgspec.structs.replace(self._message, blocks=with_text(self._message.blocks, value))
 
 
-class Outcome:
+class Outcome(Sealed):
     """What a tool gave back. `content` is its text; assign text, or blocks when there are images."""
+
+    changes = ("content", "blocks", "is_error")
 
     def __init__(self, result: ToolResult) -> None:
         self.before = result
         self._blocks = result.content
         self.is_error = result.is_error
+        self._sealed = True
 
     @property
     def content(self) -> str:
@@ -248,6 +273,7 @@ def with_text(blocks: Sequence[Any], text: str) -> tuple[Any, ...]:
 def refusable(request: Request) -> str:
     """Why no provider would take a request; nothing when one would: results answer calls, and something is said."""
     waiting: dict[str, str] = {}
+    call_ids: set[str] = set()
     spoken = False
     for number, message in enumerate(request.messages, 1):
         results = [block for block in message.blocks if isinstance(block, ToolResult)]
@@ -259,7 +285,11 @@ def refusable(request: Request) -> str:
             return f"the call of {name} ({call_id}) before message {number} has no result"
         if message.calls and message.role != "assistant":
             return f"message {number} is the {message.role}'s and holds a tool call"
-        waiting |= {call.id: call.name for call in message.calls}
+        for call in message.calls:
+            if call.id in call_ids:
+                return f"the call of {call.name} ({call.id}) stands in it twice"
+            call_ids.add(call.id)
+            waiting[call.id] = call.name
         text = any(not isinstance(block, Text) or block.text.strip() for block in message.blocks)
         spoken = spoken or (message.role != "system" and text)
     if waiting:
@@ -267,6 +297,9 @@ def refusable(request: Request) -> str:
         return f"the call of {name} ({call_id}) has no result"
     if not spoken:
         return "it has no message with anything in it"
+    tool_names = [tool.name for tool in request.tools]
+    if twice := next((name for name in tool_names if tool_names.count(name) > 1), ""):
+        return f"the tool {twice} stands in it twice"
     if request.max_output < 1:
         return f"max_output is {request.max_output}"
     return ""

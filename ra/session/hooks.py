@@ -28,6 +28,7 @@ class SessionHooks:
         self._progress = progress
         self._model = model
         self._compaction_wanted = False
+        self._editor = ""  # who last changed the conversation, until a request stood on it
 
     def take_compaction(self) -> bool:
         """Whether a hook asked for a compaction since this was last called."""
@@ -56,14 +57,14 @@ class SessionHooks:
         return msgspec.structs.replace(prompt, warnings=(*composed.warnings, *prompt.warnings), log=composed.log)
 
     async def before_model_call(self, request: Request) -> Request:
-        if not self._hooks.wants("beforeModelCall"):
-            return request
-        edits = await self._fire("beforeModelCall", context.ModelCall(self._look(), request))
-        if edits.request is None:
-            return request
-        if fault := refusable(edits.request):
-            raise HookFailed(f"{edits.by}: beforeModelCall left a request that no provider takes: {fault}.")
-        return edits.request
+        editor, self._editor = self._editor, ""
+        if self._hooks.wants("beforeModelCall"):
+            edits = await self._fire("beforeModelCall", context.ModelCall(self._look(), request))
+            if edits.request is not None:
+                editor, request = f"{edits.by}: beforeModelCall", edits.request
+        if editor and (fault := refusable(request)):
+            raise HookFailed(f"{editor} left a request that no provider takes: {fault}.")
+        return request
 
     async def on_stream_chunk(self, delta: Delta) -> Sequence[str]:
         if not self._hooks.wants("onStreamChunk"):
@@ -131,12 +132,13 @@ class SessionHooks:
             for warning in await self._hooks.fire(hook, ctx):
                 self._progress.warn(warning)
         except Stopped:
-            self._record(ctx.edits())  # it stopped the run; what it did to the conversation holds
+            self._record(hook, ctx.edits())  # it stopped the run; what it did to the conversation holds
             raise
-        return self._record(ctx.edits())
+        return self._record(hook, ctx.edits())
 
-    def _record(self, edits: Edits) -> Edits:
+    def _record(self, hook: Hook, edits: Edits) -> Edits:
         if edits.messages is not None:
             self._journal.record(Edited(edits.by, edits.messages))
+            self._editor = f"{edits.by}: {hook}"
         self._compaction_wanted = self._compaction_wanted or edits.compact
         return edits

@@ -369,6 +369,13 @@ def test_the_input_is_known_by_its_text_too() -> None:
     assert sizes(prompt.render()) == {"input": 10, "history": 20}
 
 
+def test_the_input_is_known_as_a_plain_object_too() -> None:
+    prompt = slots(30, question := ten("why"))
+    prompt.add("input", {"role": "user", "content": question.text})
+    prompt.add("history", HISTORY, priority=100)
+    assert sizes(prompt.render()) == {"input": 10, "history": 20}
+
+
 def test_the_input_may_stand_in_a_list() -> None:
     prompt = slots(30, question := ten("why"))
     prompt.add("talk", [*HISTORY, question])

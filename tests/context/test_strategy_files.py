@@ -100,14 +100,6 @@ def test_a_strategy_may_be_a_plain_function_that_returns_messages() -> None:
     assert asyncio.run(build(lambda ctx: [ctx.input], context())) == Rendered((QUESTION,))
 
 
-def test_a_strategy_that_forgets_the_input_is_warned() -> None:
-    rendered = asyncio.run(build(lambda ctx: [HISTORY[0]], context()))
-    assert rendered is not None
-    assert rendered.warnings == (
-        "The strategy left the current input out of the prompt; add it with ctx.slots.add('input', ctx.input).",
-    )
-
-
 def test_another_answer_is_refused() -> None:
     with pytest.raises(UsageError, match=r"on_context_build returned a str; return ctx.slots.render\(\)"):
         asyncio.run(build(lambda ctx: "text", context()))

@@ -86,12 +86,29 @@ def test_the_slots_page_s_own_function_composes_the_prompt(shell: Shell, model: 
     use(shell, "onContextBuild", "strategy.js", SLOTS)
     server = model(Step(text="hi"))
     assert shell.ra("--trust", "--no-tools", "first").returncode == 0
-    done = shell.ra("-c", "--no-tools", "second")
+    done = shell.ra("-c", "--no-tools", "and the second")
     assert done.returncode == 0, done.stderr.decode()
     body = server.bodies[-1]
     assert body["system"][0]["text"] == "You are a helpful assistant."
     texts = [part["text"] for message in body["messages"] for part in message["content"]]
-    assert texts == ["first", "hi", "second"]
+    assert texts == ["first", "hi", "and the second"]
+
+
+def test_slots_and_history_are_those_of_python(shell: Shell, model: Model) -> None:
+    source = """export function onContextBuild(ctx) {
+      ctx.slots.add("input", ctx.input, { position: 9 })
+      ctx.slots.add("nothing", null)
+      ctx.slots.add("rules", "Be brief.", { role: "system" })
+      console.log([1, 2, 3].map((count) => ctx.history.recent(count).length).join())
+      console.log(ctx.slots.render().messages.map((message) => message.content).join("|"))
+    }"""
+    use(shell, "onContextBuild", "h.js", source)
+    model(Step(calls=(Call("Bash", {"command": "true"}),)), Step(text="done"))
+    assert shell.ra("--trust", "the first question").returncode == 0
+    done = shell.ra("-c", "the second question")
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"1,1,3" in done.stderr  # the answer; with room for its call and result, these too
+    assert b"Be brief.|the second question" in done.stderr
 
 
 @pytest.mark.parametrize(

@@ -222,3 +222,43 @@ def test_a_hook_may_compose_the_prompt_with_slots(shell: Shell, model: Callable[
     texts = [part["text"] for message in body["messages"] for part in message["content"]]
     assert texts == ["[Output of the tool memory]\nIt rains.", "Yes.", "go"]
     assert '"role":"tool"' in shell.ra("context", "--json").stdout.decode().replace(" ", "")
+
+
+@pytest.mark.parametrize(
+    ("hook", "line", "said"),
+    [
+        (
+            "beforeToolExecution",
+            "ctx.args = {}",
+            "there is no 'args' to change here; there is loop.messages, tool_call",
+        ),
+        ("afterToolExecution", "ctx.result = 'none'", "there is no 'result' to change here"),
+        ("beforeModelCall", "ctx.request = None", "there is no 'request' to change here"),
+        ("beforeModelCall", "ctx.request.messges = []", "there is no 'messges' to change here; there is messages, sec"),
+        ("beforeModelCall", "ctx.loop.message = []", "there is no 'message' to change here; there is messages"),
+        ("beforeModelCall", "ctx.request.tools *= 2", "no provider takes: the tool Agent stands in it twice"),
+        ("afterLoopIteration", "ctx.loop.messages = []", "h.py: afterLoopIteration left a request"),
+        ("afterLoopIteration", "ctx.loop.messages *= 2", "no provider takes: the call of Bash"),
+    ],
+)
+def test_a_change_that_would_be_lost_or_refused_ends_the_run_with_the_hook_s_name(
+    shell: Shell, model: Callable[..., LoopbackServer], hook: str, line: str, said: str
+) -> None:
+    use(shell, **{hook: ["./h.py"]})
+    (shell.project / "h.py").write_text(f"def middleware(ctx):\n    {line}\n")
+    model(bash("true"))
+    done = shell.ra("--trust", "go")
+    assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
+    assert said in done.stderr.decode()
+
+
+@pytest.mark.parametrize(("content", "warned"), [("'A document.'", True), ("'Q: ' + ctx.input.text", False)])
+def test_slots_without_the_input_are_told(
+    shell: Shell, model: Callable[..., LoopbackServer], content: str, warned: bool
+) -> None:
+    use(shell, onContextBuild=["./h.py"])
+    (shell.project / "h.py").write_text(f"def on_context_build(ctx):\n    ctx.slots.add('docs', {content})\n")
+    model(Step(text="hi"))
+    for flags in (["--trust"], ["--ignore-untrusted", "--context-strategy", "./h.py"]):
+        done = shell.ra(*flags, "--no-tools", "go")
+        assert (b"The current input is not in the prompt" in done.stderr) == warned

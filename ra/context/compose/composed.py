@@ -125,4 +125,8 @@ def rendered_to(session: SessionView, rendered: Rendered, usual: Sequence[Sectio
     sections, messages = system_part(rendered.messages)
     remaining = [section for section in usual if section.name != "system"] if sections else usual
     base = messages if any(message.role == "user" for message in messages) else (*messages, session.message)
-    return Composed((*sections, *remaining), base=base, warnings=rendered.warnings, texts=tuple(rendered.kept.values()))
+    prompt = session.message.text
+    warnings = rendered.warnings
+    if not any(prompt in message.text for message in base) and prompt not in rendered.kept.values():
+        warnings = (*warnings, "The current input is not in the prompt; add it with ctx.slots.add('input', ctx.input).")
+    return Composed((*sections, *remaining), base=base, warnings=warnings, texts=tuple(rendered.kept.values()))

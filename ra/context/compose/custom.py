@@ -3,8 +3,6 @@
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 
-import msgspec
-
 from ra.context.compose.slots import Rendered, Slots
 from ra.context.tokens import Estimator
 from ra.context.trim import groups
@@ -86,16 +84,10 @@ async def build(function: OnContextBuild, ctx: StrategyContext) -> Rendered | No
     except Exception as error:
         raise HookFailed(f"on_context_build raised {type(error).__name__}: {error}") from error
     match result:
-        case None:
-            return None
-        case Rendered():
-            rendered = result
+        case None | Rendered():
+            return result
         case _:
-            rendered = Rendered(_messages(result))
-    if ctx.input in rendered.messages or ctx.input.text in rendered.kept.values():
-        return rendered
-    warning = "The strategy left the current input out of the prompt; add it with ctx.slots.add('input', ctx.input)."
-    return msgspec.structs.replace(rendered, warnings=(*rendered.warnings, warning))
+            return Rendered(_messages(result))
 
 
 def _messages(result: object) -> tuple[Message, ...]:

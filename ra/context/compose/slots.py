@@ -142,6 +142,7 @@ class Slots:
                 messages = tuple(_message(name, item) for item in content)
             case _:
                 messages = (_message(name, content),)
+        messages = tuple(self._prompt if message == self._prompt else message for message in messages)
         if role is not None and any(message.role != role for message in messages):
             self._warnings.append(f"Slot {name!r}: role={role!r} is for strings; its messages keep their own roles.")
         return messages
