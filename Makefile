@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+# One more than there are cores: many tests wait for a terminal, a server or a time limit.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
 
 # As pip does: behind a company's proxy only the system knows the certificate.
 export UV_SYSTEM_CERTS ?= 1
@@ -29,7 +31,7 @@ demo: $(STAMP)  ## the tour of ra, played by itself in 20 seconds; no key, no ne
 
 test: $(STAMP)  ## run the tests; COVERAGE=1 writes down what they reach
 	$(if $(COVERAGE),rm -rf .coverage)
-	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -n auto
+	$(BIN)/$(if $(COVERAGE),coverage run,python) -m pytest -n $(WORKERS) --dist worksteal
 
 coverage: $(STAMP)  ## run the tests, and fail when they reach too little of the code that must not be wrong
 	$(MAKE) test COVERAGE=1
