@@ -14,7 +14,7 @@ import msgspec
 from ra.config import trust
 from ra.core.text import shown
 from ra.core.value import Value
-from ra.system.files import open_resolved
+from ra.system.files import owned_bytes
 
 FILE = ".mcp.json"
 USER_FILES = (".mcp.json", "mcp.json")  # in the folder of the user's own configuration
@@ -114,16 +114,7 @@ def _servers(path: Path, label: str, notes: list[str], root: Path | None) -> dic
 
 
 def _document(path: Path, root: Path | None) -> dict[str, Any]:
-    real = Path(os.path.realpath(path))
-    if root is not None and not real.is_relative_to(os.path.realpath(root)):
-        raise BrokenFile(f"it leads out of the project to {shown(str(real))}")
-    with open_resolved(path) as file:
-        owner = os.fstat(file.fileno()).st_uid
-        content = file.read(MAX_BYTES + 1)
-    if owner not in (os.geteuid(), 0):
-        raise BrokenFile(f"it belongs to another user (uid {owner})")
-    if len(content) > MAX_BYTES:
-        raise BrokenFile(f"it is larger than {MAX_BYTES:,} bytes")
+    content = owned_bytes(path, bounds=root, max_bytes=MAX_BYTES)
     try:
         document = msgspec.json.decode(content.removeprefix(b"\xef\xbb\xbf"))
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:

@@ -1,6 +1,5 @@
 """Finds the user's own slash commands, files such as `.claude/commands/review.md`, and fills in their arguments."""
 
-import errno
 import os
 import re
 import shlex
@@ -10,9 +9,9 @@ from pathlib import Path
 
 from ra.context import frontmatter
 from ra.context.skills import Origin
-from ra.core.text import one_line, shown
+from ra.core.text import one_line
 from ra.core.value import Value
-from ra.system.files import open_regular
+from ra.system.files import owned_text
 
 FOLDERS = (".ra/commands", ".claude/commands")
 MAX_BYTES = 64 * 1024
@@ -136,19 +135,7 @@ def _markdown(place: Path) -> Iterator[Path]:
 
 
 def _text(command: CustomCommand) -> str:
-    real = os.path.realpath(command.file)
-    if not Path(real).is_relative_to(os.path.realpath(command.bounds)):
-        raise ValueError(f"it leads out of {shown(command.bounds)} to {shown(real)}")
-    with open_regular(real) as file:
-        status = os.fstat(file.fileno())
-        if status.st_uid not in (os.geteuid(), 0):
-            raise OSError(errno.EPERM, f"it belongs to another user (uid {status.st_uid})")
-        if status.st_size > MAX_BYTES:
-            raise ValueError(f"its {status.st_size:,} bytes are more than {MAX_BYTES:,}")
-        content = file.read(MAX_BYTES + 1)
-    if b"\0" in content:
-        raise ValueError("it is not text")
-    text = content.decode("utf-8-sig", "replace")
+    text = owned_text(command.file, bounds=command.bounds, max_bytes=MAX_BYTES)
     if not text.strip():
         raise ValueError("it is empty")
     return text

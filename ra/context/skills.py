@@ -1,6 +1,5 @@
 """Finds skills: folders with a SKILL.md. Name and description stand in the window, the body when it is used."""
 
-import errno
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,7 +13,7 @@ from ra.context import frontmatter
 from ra.core.model import Section
 from ra.core.text import one_line, shown
 from ra.core.value import Value
-from ra.system.files import open_regular
+from ra.system.files import owned_text
 
 FOLDERS = (".ra/skills", ".agents/skills", ".claude/skills")
 FILE = "SKILL.md"
@@ -106,7 +105,7 @@ def find(places: Iterable[tuple[Path, Path, Origin]], *, uid: int | None = None)
 
 def body(skill: Skill) -> str:
     """What a skill says, where its files are, and which there are. Raises OSError and ValueError."""
-    _, text = frontmatter.split(_text(Path(skill.folder) / FILE, Path(skill.bounds), os.geteuid()))
+    _, text = frontmatter.split(owned_text(Path(skill.folder) / FILE, bounds=skill.bounds, max_bytes=MAX_BYTES))
     names = sorted(islice(_files(Path(skill.folder)), MAX_LISTED))
     files = f"\nIts files (read them with Skill and `file`): {', '.join(names)}" if names else ""
     return f'<skill name="{skill.name}" folder="{shown(skill.folder)}">\n{text}\n</skill>{files}'
@@ -118,7 +117,7 @@ def file_of(skill: Skill, name: str) -> str:
     folder = Path(os.path.realpath(skill.folder))
     if not Path(os.path.realpath(path)).is_relative_to(folder):
         raise ValueError(f"{shown(name)} does not lie in the skill's folder")
-    return _text(path, folder, os.geteuid())
+    return owned_text(path, bounds=folder, max_bytes=MAX_BYTES)
 
 
 def _line(skill: Skill) -> str:
@@ -152,7 +151,7 @@ def _skill_folders(place: Path, notes: list[str]) -> list[Path]:
 
 
 def _read(folder: Path, bounds: Path, origin: Origin, uid: int) -> Skill:
-    fields, text = frontmatter.split(_text(folder / FILE, bounds, uid))
+    fields, text = frontmatter.split(owned_text(folder / FILE, bounds=bounds, max_bytes=MAX_BYTES, uid=uid))
     name = fields.get("name") or folder.name
     if not _NAME.fullmatch(name):
         raise ValueError(f"its name {name[:60]!r} must be of letters, digits, - and _, at most 64")
@@ -162,22 +161,6 @@ def _read(folder: Path, bounds: Path, origin: Origin, uid: int) -> Skill:
         raise ValueError("it has no description, so a model cannot know when to use it")
     listed = fields.get("disable-model-invocation", "").lower() != "true"
     return Skill(name, description, str(folder), str(bounds), origin, listed=listed)
-
-
-def _text(path: Path, bounds: Path, uid: int) -> str:
-    real = os.path.realpath(path)
-    if not Path(real).is_relative_to(os.path.realpath(bounds)):
-        raise ValueError(f"leads out of {shown(str(bounds))} to {shown(real)}")
-    with open_regular(real) as file:
-        status = os.fstat(file.fileno())
-        if status.st_uid not in (uid, 0):
-            raise OSError(errno.EPERM, f"belongs to another user (uid {status.st_uid})")
-        if status.st_size > MAX_BYTES:
-            raise ValueError(f"its {status.st_size:,} bytes are more than {MAX_BYTES:,}")
-        content = file.read(MAX_BYTES + 1)
-    if b"\0" in content:
-        raise ValueError("it is not text")
-    return content.decode("utf-8-sig", "replace")
 
 
 def _file(folder: Path) -> str:

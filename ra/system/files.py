@@ -13,6 +13,8 @@ from collections.abc import Iterator
 from io import BufferedReader
 from pathlib import Path
 
+from ra.core.text import shown
+
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 PDF = "application/pdf"
 
@@ -85,6 +87,36 @@ def open_regular(path: str | os.PathLike[str], *, folder: int | None = None) -> 
 def open_resolved(path: str | os.PathLike[str]) -> BufferedReader:
     """Open the file that a name leads to, through its links. Raises OSError and ValueError."""
     return open_regular(os.path.realpath(path))
+
+
+def owned_bytes(
+    path: str | os.PathLike[str], *, bounds: str | os.PathLike[str] | None, max_bytes: int, uid: int | None = None
+) -> bytes:
+    """What a plain file holds that is the user's own (or root's) and lies within `bounds`, links followed.
+
+    Raises OSError, and ValueError with what is wrong with the file.
+    """
+    real = os.path.realpath(path)
+    if bounds is not None and not f"{real}/".startswith(os.path.realpath(bounds).rstrip("/") + "/"):
+        raise ValueError(f"it leads out of {shown(os.fspath(bounds))} to {shown(real)}")
+    with open_regular(real) as file:
+        status = os.fstat(file.fileno())
+        if status.st_uid not in (os.geteuid() if uid is None else uid, 0):
+            raise OSError(errno.EPERM, f"it belongs to another user (uid {status.st_uid})")
+        content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise ValueError(f"its {max(status.st_size, len(content)):,} bytes are more than {max_bytes:,}")
+    return content
+
+
+def owned_text(
+    path: str | os.PathLike[str], *, bounds: str | os.PathLike[str] | None, max_bytes: int, uid: int | None = None
+) -> str:
+    """The same as text: bytes that are not UTF-8 are replaced. Raises as `owned_bytes` does."""
+    content = owned_bytes(path, bounds=bounds, max_bytes=max_bytes, uid=uid)
+    if b"\0" in content:
+        raise ValueError("it is not text")
+    return content.decode("utf-8-sig", "replace")
 
 
 def without_links(path: str) -> BufferedReader:

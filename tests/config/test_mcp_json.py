@@ -102,7 +102,7 @@ def test_a_missing_variable_leaves_out_its_server_alone(world: World) -> None:
         ({"mcpServers": {"x": {"command": "y", "env": {"a": []}}}}, "no texts under names"),
         ({"mcpServers": {"x": {"command": "y", "alwaysAllow": ["z"]}}}, "alwaysAllow is not used"),
         ("[" * 100_000, "not valid JSON"),
-        (" " * 300_000, "larger than"),
+        (" " * 300_000, "more than"),
     ],
 )
 def test_a_broken_file_is_a_sentence(world: World, document: Any, why: str) -> None:
