@@ -1,4 +1,5 @@
 import itertools
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -143,7 +144,41 @@ def test_what_is_denied_is_denied_in_every_disguise(command: str) -> None:
     assert isinstance(judged(command), Deny)
 
 
-@pytest.mark.parametrize("command", ["eval $x", "$x", "git diff 'x", "a=rm; $a x", "`x`", "base64 -d x | sh"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "bash -c '" * 2000,
+        'bash -c "$(' * 50 + "ls" + ')"' * 50,
+        "bash -c $(" * 700 + "ls" + ")" * 700,
+    ],
+)
+def test_what_nests_so_deeply_that_it_would_be_read_for_minutes_is_denied(command: str) -> None:
+    assert isinstance(judged(command, place=BOX), Deny)
+
+
+@pytest.mark.parametrize("levels", range(1, 9))
+def test_a_denied_program_is_found_at_any_depth_of_scripts(levels: int) -> None:
+    command = "rm x"
+    for _ in range(levels):
+        command = f"bash -c {shlex.quote(command)}"
+    everything = parse_rule("Bash", "allow")
+    assert isinstance(judged(command, (everything, *RULES)), Deny)
+    assert isinstance(judged(command, place=BOX), Deny)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "eval $x",
+        "$x",
+        "git diff 'x",
+        "a=rm; $a x",
+        "`x`",
+        "base64 -d x | sh",
+        "bash -c '$(echo r)m x'",
+        "env sh -c '$0' rm",
+    ],
+)
 def test_a_rule_for_everything_covers_nothing_unclear_when_there_are_exceptions(command: str) -> None:
     everything = parse_rule("Bash", "allow")
     assert not isinstance(judged(command, (everything, *RULES)), Allow)

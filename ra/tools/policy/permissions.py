@@ -249,7 +249,10 @@ def _allowing(command: str, script: "ShellScript", rules: Sequence[Rule], place:
     bare = next((rule for rule in allows if rule.bare), None)
     # In a container "everything" is everything, unless other rules make exceptions that an unclear command could slip
     # past. Elsewhere a rule covers literal words only: of others nobody knows what they will be.
-    if bare and place.container and not (script.unclear and any(rule.action != "allow" for rule in rules)):
+    exceptions = any(rule.action != "allow" for rule in rules)
+    if script.guessed and exceptions:
+        bare, allows = None, [rule for rule in allows if not rule.bare]
+    if bare and place.container and not (script.unclear and exceptions):
         return None if script.broken else bare
     if script.unclear:
         return None

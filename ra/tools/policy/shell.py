@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ra.core.value import Value
 from ra.tools.policy.programs import SHELLS, TAKES_SCRIPTS, runs_others
 
@@ -14,6 +16,8 @@ if TYPE_CHECKING:
 
 MAX_CHARACTERS = 20_000
 MAX_DEPTH = 5
+MAX_WORK = 200_000
+"""Characters that are read for one command, its nested scripts included: each of them may be read for all around it."""
 
 _PLAIN = {"program", "list", "pipeline", "subshell", "redirected_statement", "command"}
 _TOKENS = {"&&", "||", "|", "|&", ";", "&", "(", ")", "\n"}
@@ -51,26 +55,45 @@ class SimpleCommand(Value, frozen=True):
 class ShellScript(Value, frozen=True):
     """`unclear` says what was not understood: such a command is never allowed by a rule with a pattern.
 
+    `guessed`: a word that it passes on was not understood, should that be a script: as in `bash -c '$x'`.
     `hopeless`: it nests so deeply that its parts are not known, so that no rule can judge it.
     """
 
     parts: tuple[SimpleCommand, ...]
     unclear: str = ""
     broken: bool = False
+    guessed: bool = False
     hopeless: bool = False
+
+
+class _TooMuch(Exception):
+    """The command would take too long to judge."""
+
+
+class _Effort:
+    def __init__(self) -> None:
+        self._left = MAX_WORK
+
+    def spend(self, text: str) -> str:
+        """The text, which is about to be read. Raises _TooMuch."""
+        self._left -= len(text)
+        if self._left < 0:
+            raise _TooMuch
+        return text
 
 
 def parse(command: str) -> ShellScript:
     try:
-        return _parse(command, depth=0)
-    except RecursionError:
+        return _parse(command, 0, _Effort())
+    except (RecursionError, _TooMuch):
         return ShellScript((), "it nests too deeply", broken=True, hopeless=True)
 
 
-def _parse(command: str, depth: int) -> ShellScript:
+def _parse(command: str, depth: int, effort: _Effort) -> ShellScript:
+    """Raises _TooMuch."""
     if len(command) > MAX_CHARACTERS:
         return ShellScript(_rough_parts(command[:MAX_CHARACTERS]), "the command is too long to judge", broken=True)
-    command = command.encode("utf-8", "replace").decode()
+    command = effort.spend(command.encode("utf-8", "replace").decode())
     root = _parser().parse(_spelled(command)).root_node
     reasons: list[str] = []
     parts: list[SimpleCommand] = []
@@ -83,13 +106,16 @@ def _parse(command: str, depth: int) -> ShellScript:
     if not reasons and _second_opinion(command) != [word for part in parts for word in part.words]:
         # Two readers must agree: what one of them takes for a comment or a here-document may be a command to bash.
         reasons.append("the command can be read in two ways")
+    guessed = False
     for part in tuple(parts):
-        parts.extend(_inner(part, depth, reasons))
+        for script in _passed_on(part, depth, effort):
+            parts.extend(script.parts)
+            guessed = guessed or script.guessed or bool(script.unclear)
     if any(_reads_commands(part) for part in parts):
         reasons.append("a shell reads its commands from somewhere else")
         texts = [" ".join(part.words[1:]) for part in parts] + _HERE_STRING.findall(command)
-        parts.extend(found for text in texts for found in _rough_parts(text.strip("\"'")))
-    return ShellScript(tuple(dict.fromkeys(parts)), reasons[0] if reasons else "", root.has_error)
+        parts.extend(found for text in texts for found in _rough_parts(effort.spend(text).strip("\"'")))
+    return ShellScript(tuple(dict.fromkeys(parts)), reasons[0] if reasons else "", root.has_error, guessed)
 
 
 @lru_cache(maxsize=1)
@@ -252,20 +278,24 @@ def _reads_commands(part: SimpleCommand) -> bool:
     return name in SHELLS and all(word.startswith("-") and "c" not in word for word in part.words[1:])
 
 
-def _inner(part: SimpleCommand, depth: int, reasons: list[str]) -> Iterator[SimpleCommand]:
+def _passed_on(part: SimpleCommand, depth: int, effort: _Effort) -> Iterator[ShellScript]:
     """What a command that runs others could run: every tail of its words, and every word that may be a script."""
     if not part.runner:
         return
     name = part.words[0].rsplit("/", 1)[-1]
-    for start in range(1, len(part.words)):
-        tail = part.words[start:]
-        if not tail[0].startswith("-") or "=" in tail[0]:
-            yield SimpleCommand(tail, " ".join(tail), runs_others(tail), True)
-    if depth >= MAX_DEPTH:
-        reasons.append("it is nested too deeply")
-        return
+    tails = [part.words[start:] for start in range(1, len(part.words))]
+    yield ShellScript(
+        tuple(
+            SimpleCommand(tail, " ".join(tail), runs_others(tail), True)
+            for tail in tails
+            if not tail[0].startswith("-") or "=" in tail[0]
+        )
+    )
     scripts = [" ".join(part.words[1:])] if name in TAKES_SCRIPTS else []
     for word in (*scripts, *(w.partition("=")[2] if w.startswith("-") else w for w in part.words[1:])):
         if re.search(r"[\s;&|<>$`]", word):
-            for found in _parse(word, depth + 1).parts:
-                yield SimpleCommand(found.words, found.text, found.runner, True)
+            if depth >= MAX_DEPTH:
+                raise _TooMuch
+            script = _parse(word, depth + 1, effort)
+            nested = tuple(SimpleCommand(found.words, found.text, found.runner, True) for found in script.parts)
+            yield msgspec.structs.replace(script, parts=nested)
