@@ -5,7 +5,7 @@ import pytest
 from ra.context.compaction.cut import split
 from ra.context.compaction.digest import Digest
 from ra.context.compaction.summarize import Summarizer
-from ra.context.compaction.summary import Summary, fitted, merged, parse, tagged
+from ra.context.compaction.summary import Summary, fitted, merged, parse, paths, tagged
 from ra.context.tokens import Estimator
 from ra.core.errors import BadStream, Unavailable
 from ra.core.facts import Checkpointed, Spent
@@ -266,3 +266,8 @@ def test_twenty_poor_summaries_in_a_row_leave_the_facts_of_each_stretch():
     assert max(Estimator().text(fact.summary) for fact in log.facts(Checkpointed)) <= 1600
     text = text_of(assembly.request)
     assert [number for number in range(1, 21) if f"TICKET-{number:03}" not in text] == []
+
+
+def test_paths_on_one_line_are_one_each():
+    answer = "src/a.ts, cmd/main.go\n- `src/b.py`,\n* ./src/a.ts\n1,2.csv"
+    assert merged(paths(answer)) == ("cmd/main.go", "src/b.py", "./src/a.ts", "1,2.csv")

@@ -17,6 +17,7 @@ from ra.context.compaction.summary import (
     merged,
     names_frame,
     parse,
+    paths,
     tagged,
     with_names,
     without,
@@ -179,7 +180,7 @@ class Summarizer:
         text = tagged(answer, "summary") or re.sub(r"<(\w+)>.*?</\1>", "", answer, flags=re.S).strip() or answer
         summary = Summary(
             text=text,
-            files=merged(before.files, named, touched, lines(tagged(answer, "key_files"))),
+            files=merged(before.files, named, touched, paths(tagged(answer, "key_files"))),
             commands=merged(before.commands, [f"{note.text} #{note.at}" for note in notes if note.kind == "command"]),
             tools=merged(before.tools, [tool for trace in traces for tool in trace.tools]),
             pending=merged(open_before, _hints(groups), lines(tagged(answer, "pending_work"))),

@@ -143,5 +143,11 @@ def _same(item: str) -> str:
     return item.strip().removeprefix("./").rstrip(".").casefold()
 
 
+def paths(text: str) -> list[str]:
+    """The paths of a list, one per line or with commas, in code quotes or not: one file is listed once."""
+    names = [name.strip().strip("`") for row in lines(text) for name in re.split(r",(?:\s+|$)", row)]
+    return [name for name in names if name]
+
+
 def lines(text: str) -> list[str]:
     return [line(_BULLET.sub("", row)) for row in text.splitlines() if _BULLET.sub("", row).strip()]
