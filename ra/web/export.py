@@ -24,6 +24,7 @@ from ra.web.whatif import Replays, WhatIfQuery
 START = "app.js"
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w.]+)";$', re.MULTILINE)
+_PRELOAD = re.compile(r'^<link rel="modulepreload" href="[\w.]+">\n', re.MULTILINE)
 _BARE = {
     "cut": "Compacted.",
     "rotation": "A new segment began.",
@@ -61,7 +62,7 @@ def page_of(recording: Recording, *, with_text: bool) -> bytes:
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
     )
     icon = base64.b64encode(files["icon.svg"].encode()).decode()
-    page = files["index.html"]
+    page = _PRELOAD.sub("", files["index.html"])
     for place, text in (
         (
             '<meta charset="utf-8">',

@@ -70,6 +70,8 @@ class ShownSessions:
         self.skipped = transcripts.skipped
         self._waiting = list(transcripts.files)
         self.pending = len(self._waiting)
+        self._only = len(self._waiting) == 1  # its transcript is kept from the list to the picture: nobody looks first
+        self._just_read: tuple[int, list[Transcript]] | None = None
 
     # --- the list ---
 
@@ -98,10 +100,13 @@ class ShownSessions:
 
     def _read_file(self, path: Path) -> None:
         try:
+            version = _version(path)
             transcripts = read(path)
         except (RaError, OSError) as error:
             self.skipped.append(f"{path}: {error}")
             return
+        if self._only:
+            self._just_read = (version, transcripts)
         for number, transcript in enumerate(transcripts):
             if not transcript.events:
                 why = f" ({transcript.skipped[0]})" if transcript.skipped else ""
@@ -154,10 +159,9 @@ class ShownSessions:
         """A number that changes when the session grows. Raises UserError."""
         if (file := self._file(id)) is not None:
             try:
-                status = file.path.stat()
+                return _version(file.path)
             except OSError as error:
                 raise UserError(f"{file.path} is gone.") from error
-            return status.st_mtime_ns ^ status.st_size
         return self._store.info(id).events
 
     def recording(self, id: str) -> Recording:
@@ -177,7 +181,8 @@ class ShownSessions:
             ready = self._ready.get(id)
             if ready is None or ready.version != version:
                 estimator = self._estimators.setdefault(id, Estimator())
-                self._ready[id] = ready = _Ready(version, Recording(self._source(id), self._prices, estimator))
+                source = self._source(id, version)
+                self._ready[id] = ready = _Ready(version, Recording(source, self._prices, estimator))
                 ready.recording.session()
             self._ready.move_to_end(id)
             while len(self._ready) > OPEN_RECORDINGS:
@@ -203,9 +208,14 @@ class ShownSessions:
             await session.close()
         return NextRequest(report.total, report.cached, float(report.cost) if report.cost else None, report.window)
 
-    def _source(self, id: str) -> SessionSource:
+    def _transcripts(self, path: Path, version: int) -> list[Transcript]:
+        """What the file holds; as the list has just read it, if it has not changed since."""
+        just_read, self._just_read = self._just_read, None
+        return just_read[1] if just_read is not None and just_read[0] == version else read(path)
+
+    def _source(self, id: str, version: int) -> SessionSource:
         if (file := self._file(id)) is not None:
-            transcript = read(file.path)[file.number]
+            transcript = self._transcripts(file.path, version)[file.number]
             return SessionSource(
                 id=id,
                 events=transcript.events,
@@ -238,6 +248,12 @@ class ShownSessions:
 
     def _row_at(self, model: str, at: float) -> PriceRow | None:
         return self._prices.row(model, at=at)
+
+
+def _version(path: Path) -> int:
+    """A number that changes when the file does."""
+    status = path.stat()
+    return status.st_mtime_ns ^ status.st_size
 
 
 def _newest(card: Card) -> float:

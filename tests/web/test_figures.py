@@ -145,6 +145,19 @@ def test_a_session_that_grows_is_read_again(shell: Shell, monkeypatch: pytest.Mo
     assert len(sessions.recording(id).session().calls.at) > before
 
 
+def test_a_session_that_grows_between_the_list_and_the_picture_is_shown_whole(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = transcripts.write(tmp_path / "growing.jsonl")
+    whole = file.read_text()
+    lines = whole.splitlines(keepends=True)
+    file.write_text("".join(lines[: len(lines) // 2]))
+    sessions = shown(shell, monkeypatch, file)
+    (card,) = sessions.catalog().cards
+    file.write_text(whole)
+    assert len(sessions.recording(card.id).session().calls.at) == 24 > card.calls
+
+
 def test_a_folder_lists_what_it_can_read_and_says_what_not(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -1,6 +1,7 @@
 """The page in a real browser: what it shows, how it is moved through, and what hostile words cannot do to it."""
 
 import json
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from ra.testing.server import LoopbackServer
+from ra.web.server import page_files
 from tests.cli.conftest import Shell
 from tests.web import transcripts
 from tests.web.conftest import OpenPage, Visited
@@ -134,6 +136,12 @@ def test_every_width_and_scheme_is_readable(shown: Any, scheme: str) -> None:
             assert shown.evaluate(CONTRAST) == []
 
 
+def test_every_module_is_asked_for_at_once() -> None:
+    files = page_files()
+    preloaded = set(re.findall(r'<link rel="modulepreload" href="([^"]+)">', files["index.html"][0].decode()))
+    assert preloaded == {name for name in files if name.endswith(".js") and name != "app.js"}
+
+
 def test_costs_and_findings_keep_room_for_their_words_on_a_telephone(shown: Any) -> None:
     shown.set_viewport_size({"width": 360, "height": 800})
     shown.click("#tab-costs")
@@ -204,6 +212,7 @@ def test_an_export_opens_from_a_file_offline(shell: Shell, page: Any, *, text: b
     assert page.evaluate("window.ran") is None
     assert page.said == []
     written = target.read_text()
+    assert "modulepreload" not in written
     assert secret not in written
     assert ("onerror" in written) is text
     assert ("orders.csv" in written or "shop" in written) is text
