@@ -75,14 +75,15 @@ def shorten(text: str, limit: int, where: Where, estimator: Estimator) -> Shorte
 
 
 class ByGroup:
-    """Keeps the newest whole groups, without holes.
+    """Keeps the newest whole groups, without holes; with `turns`, whole turns, so that no answer stands there without
+    what was asked. Where the current input is the only turn that fits, groups of the turn before it fill the room.
 
     `name` is given to the marker that stands in for the others, and without a name there is none. With `at_least_one`,
     a newest group that is too large by itself is shortened instead of dropped.
     """
 
     def __init__(
-        self, messages: Sequence[Message], estimator: Estimator, *, name: str = "", at_least_one: bool = False
+        self, messages: Sequence[Message], estimator: Estimator, *, name: str = "", at_least_one: bool = False, turns: bool = False
     ) -> None:
         self._messages = messages
         self._estimator = estimator
@@ -93,6 +94,13 @@ class ByGroup:
         for group in reversed(self._groups):
             self._newest.append(self._newest[-1] + estimator.messages(group))
         self.size = self._newest[-1]
+        self._turns = [0, *self._whole_turns()] if turns else []
+
+    def _whole_turns(self) -> list[int]:
+        """How many of the newest groups are whole turns that hold an answer, from the fewest to all."""
+        newest = self._groups[::-1]
+        answered = next((index for index, group in enumerate(newest) if group[0].role == "assistant"), len(newest))
+        return [count for count, group in enumerate(newest, 1) if count > answered and group[0].role != "assistant"]
 
     def fit(self, limit: int) -> int:
         return self.take(limit).tokens
@@ -140,9 +148,13 @@ class ByGroup:
         return msgspec.structs.replace(last, indexes=tuple(first + index for index in last.indexes))
 
     def _count(self, limit: int) -> int:
-        """How many of the newest groups fit beside the marker."""
+        """How many of the newest groups fit beside the marker; or the newest one without it."""
         room = limit - self._marker_size
-        return bisect_right(self._newest, room) - 1 if room >= 0 else 0
+        count = bisect_right(self._newest, room) - 1 if room >= 0 else 0
+        if not count and len(self._newest) > 1 and self._newest[1] <= limit:
+            return 1  # what was said last is worth more than the marker
+        turns = bisect_right(self._turns, count) - 1
+        return self._turns[turns] if turns > 0 else count
 
     @cached_property
     def _transcript(self) -> str:

@@ -242,6 +242,23 @@ def test_messages_over_their_max_keep_the_newest_behind_a_marker() -> None:
     assert composition.kept == {reference(transcript(TALK)): transcript(TALK)}
 
 
+@pytest.mark.parametrize("room", range(10, 100, 3))
+def test_a_cut_conversation_begins_with_what_was_asked(room: int) -> None:
+    asked, answers = TALK[:10], [say("assistant", f"answer {label} with six words here") for label in "abcdefghij"]
+    talk = [message for pair in zip(asked, answers, strict=True) for message in pair] + [TALK[10]]
+    *_, newest = messages = composed(1_000, talk=Source(lambda: talk, max=room)).messages
+    roles = [message.role for message in messages if not message.text.startswith("[…")]
+    assert newest.text.startswith("k")
+    assert roles in ([*["user", "assistant"] * (len(roles) // 2), "user"], ["assistant", "user"])
+
+
+def test_of_a_turn_that_is_too_long_to_stay_whole_the_newest_groups_stay_before_the_input() -> None:
+    talk = [say("user", "look"), *(say("assistant", f"step {n} of many") for n in range(50)), say("user", "and now?")]
+    marker, *left = composed(1_000, talk=Source(lambda: talk, max=100)).messages
+    assert left == talk[-len(left) :]
+    assert len(left) > 5
+
+
 def test_rows_say_what_became_of_each_source() -> None:
     composition = composed(1_000, docs=Source("the docs", max=50, cache="stable"), talk=Source(lambda: TALK[:2]))
     assert composition.rows == (

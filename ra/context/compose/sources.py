@@ -279,7 +279,7 @@ async def _load(name: str, source: Source, estimator: Estimator) -> LoadedSource
         return LoadedSource(name, source, messages, (None,) * len(messages), by_text, warning)
     messages = tuple(item.message for item in timed)
     times = tuple(item.at for item in timed)
-    by_group = ByGroup(messages, estimator, name=name, at_least_one=True)
+    by_group = ByGroup(messages, estimator, name=name, at_least_one=True, turns=True)
     return LoadedSource(name, source, messages, times, by_group)
 
 
