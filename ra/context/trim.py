@@ -83,7 +83,13 @@ class ByGroup:
     """
 
     def __init__(
-        self, messages: Sequence[Message], estimator: Estimator, *, name: str = "", at_least_one: bool = False, turns: bool = False
+        self,
+        messages: Sequence[Message],
+        estimator: Estimator,
+        *,
+        name: str = "",
+        at_least_one: bool = False,
+        turns: bool = False,
     ) -> None:
         self._messages = messages
         self._estimator = estimator

@@ -254,7 +254,7 @@ def test_a_cut_conversation_begins_with_what_was_asked(room: int) -> None:
 
 def test_of_a_turn_that_is_too_long_to_stay_whole_the_newest_groups_stay_before_the_input() -> None:
     talk = [say("user", "look"), *(say("assistant", f"step {n} of many") for n in range(50)), say("user", "and now?")]
-    marker, *left = composed(1_000, talk=Source(lambda: talk, max=100)).messages
+    _marker, *left = composed(1_000, talk=Source(lambda: talk, max=100)).messages
     assert left == talk[-len(left) :]
     assert len(left) > 5
 
