@@ -244,3 +244,26 @@ def test_a_one_shot_that_is_stopped_says_which_call_was(shell: Shell, model: Mod
             terminal.type("\x03")
             assert terminal.wait_exit() == 130
             assert said in terminal.text
+
+
+@pytest.mark.parametrize(("key", "code", "requests"), [("n", 2, 0), ("y", 0, 1)])
+def test_a_one_shot_on_a_terminal_asks_about_a_missing_file_too(
+    shell: Shell, model: Model, key: str, code: int, requests: int
+) -> None:
+    with PtyTerminal([RA, "explain @nosuch.py please"], env=shell.env, cwd=shell.project, columns=110) as terminal:
+        terminal.wait("Send the prompt without it?")
+        assert model.bodies == []
+        terminal.type(key)
+        terminal.wait("Nothing was sent." if code else "Hello, world.")
+        assert terminal.process.wait(timeout=20) == code
+    assert len(model.bodies) == requests
+
+
+def test_said_lists_what_was_laid_down(start: Start) -> None:
+    terminal = start(columns=110)
+    terminal.enter("Always use tabs. What is in the folder?")
+    terminal.wait("Hello, world.")
+    terminal.enter("/said")
+    terminal.wait("next request")
+    terminal.wait("#1")
+    assert "Always use tabs." in terminal.text.split("next request")[1]
