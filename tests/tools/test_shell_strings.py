@@ -156,6 +156,27 @@ def test_what_nests_so_deeply_that_it_would_be_read_for_minutes_is_denied(comman
     assert isinstance(judged(command, place=BOX), Deny)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "r\\\nm x",
+        "nice r\\\nm x",
+        "ls; g\\\nit pu\\\nsh",
+        "echo $(r\\\nm x)",
+        ". <(echo 'rm x')",
+        "source /dev/stdin <<< 'rm x'",
+        "bash <(echo 'rm x')",
+        "echo 'rm x' | . /dev/stdin",
+        ". <(echo 'nohup r\"m\" x !')",
+        "coproc N { $'rm' x; }",
+        "find . -exec docker \\;",
+        "find . -exec $'docker' \\;",
+    ],
+)
+def test_a_word_over_two_lines_and_a_script_from_a_descriptor_hide_nothing(command: str) -> None:
+    assert isinstance(judged(command, (*RULES, parse_rule("Bash(docker)", "deny")), BOX), Deny)
+
+
 @pytest.mark.parametrize("levels", range(1, 9))
 def test_a_denied_program_is_found_at_any_depth_of_scripts(levels: int) -> None:
     command = "rm x"

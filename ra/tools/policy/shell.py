@@ -29,6 +29,9 @@ _EXPANDS = re.compile(r"[*?\[`$]|^~|[=:]~|\{.*(,|\.\.).*\}|[@!+]\(", re.DOTALL)
 _BEFORE_COMMANDS = {"!", "{", "if", "then", "elif", "else", "while", "until", "do", "coproc"}
 """Reserved words after which a command stands: none of them is a program."""
 
+_JOINED = re.compile(r"(\\[^\n])|\\\n", re.DOTALL)
+"""A line that is continued on the next one; what another backslash takes stays."""
+
 _HERE_STRING = re.compile(r"<<<[ \t]*(\"[^\"]*\"|'[^']*'|\S+)")
 _SUBSTITUTIONS = (
     "command_substitution",
@@ -111,10 +114,15 @@ def _parse(command: str, depth: int, effort: _Effort) -> ShellScript:
         for script in _passed_on(part, depth, effort):
             parts.extend(script.parts)
             guessed = guessed or script.guessed or bool(script.unclear)
+    if (joined := _JOINED.sub(lambda match: match[1] or "", command)) != command:
+        # To bash `r\\` and `m` on the next line are one word, to the parser two.
+        parts.extend(SimpleCommand(p.words, p.text, p.runner, True) for p in _parse(joined, depth, effort).parts)
     if any(_reads_commands(part) for part in parts):
         reasons.append("a shell reads its commands from somewhere else")
         texts = [" ".join(part.words[1:]) for part in parts] + _HERE_STRING.findall(command)
-        parts.extend(found for text in texts for found in _rough_parts(effort.spend(text).strip("\"'")))
+        for found in [found for text in texts for found in _rough_parts(effort.spend(text).strip("\"'"))]:
+            parts.append(found)
+            parts.extend(nested for script in _passed_on(found, depth, effort) for nested in script.parts)
     return ShellScript(tuple(dict.fromkeys(parts)), reasons[0] if reasons else "", root.has_error, guessed)
 
 
@@ -260,6 +268,7 @@ def _second_opinion(command: str) -> list[str] | None:
 def _rough_parts(text: str) -> tuple[SimpleCommand, ...]:
     """All that might be a command in text that no parser understands: for deny rules, which may match too much."""
     parts = []
+    text = re.sub(r"\$(?=['\"])", "", text)  # another way to quote
     for piece in re.split(r"[;&|\n(){}`]|\$\(", text):
         try:
             words = shlex.split(piece)
@@ -273,8 +282,10 @@ def _rough_parts(text: str) -> tuple[SimpleCommand, ...]:
 
 
 def _reads_commands(part: SimpleCommand) -> bool:
-    """`… | sh`: whatever the other commands say may be run."""
+    """`… | sh`, `. <(…)`: whatever the other commands say may be run."""
     name = part.words[0].rsplit("/", 1)[-1] if part.words else ""
+    if name in SHELLS | {".", "source"} and any(word.startswith(("<(", "/dev/", "/proc/")) for word in part.words[1:]):
+        return True
     return name in SHELLS and all(word.startswith("-") and "c" not in word for word in part.words[1:])
 
 
@@ -284,6 +295,9 @@ def _passed_on(part: SimpleCommand, depth: int, effort: _Effort) -> Iterator[She
         return
     name = part.words[0].rsplit("/", 1)[-1]
     tails = [part.words[start:] for start in range(1, len(part.words))]
+    if name == "find":  # what it runs ends with one of these
+        ends = [place for place, word in enumerate(part.words) if word in (";", "+")]
+        tails += [part.words[start:end] for end in ends[:9] for start in range(1, end)]
     yield ShellScript(
         tuple(
             SimpleCommand(tail, " ".join(tail), runs_others(tail), True)
