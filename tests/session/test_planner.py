@@ -237,6 +237,16 @@ def test_memory_is_searched_over_sessions_and_entries_in_every_script(shell: She
     assert last.count("which port?") == 1
 
 
+def test_memory_does_not_repeat_the_turns_that_are_there_word_for_word(shell: Shell) -> None:
+    plan = json.dumps({"recentTurns": 1, "memory": {"include": True, "query": "port"}})
+    with LoopbackServer("anthropic", answering(plan, "fine")) as server:
+        chat = talk(shell, server)
+        for prompt in ("the old port is 5432", "the new port is 5433", "which port?"):
+            chat.say(prompt)
+    last = shown(chat.bodies[-1])
+    assert (last.count("the old port is 5432"), last.count("the new port is 5433")) == (1, 1)
+
+
 def test_half_a_character_in_a_plan_does_not_end_the_run(shell: Shell) -> None:
     plan = '{"recentTurns": 1, "memory": {"include": true, "query": "\\ud800 port"}, "reasoning": "\\udc00"}'
     with LoopbackServer("anthropic", answering(plan, "ok")) as server:

@@ -1,7 +1,7 @@
 """What earlier sessions of a project know: hits of the full-text index, and what other conversations are about."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from ra.core.facts import EntrySet
 from ra.core.ports import Hit
@@ -19,12 +19,13 @@ class ProjectMemory:
         self._store = store
         self._project = project
 
-    def search(self, query: str, limit: int, *, session: str, asked: str) -> Sequence[str]:
-        """Lines that hold the words of the query, best first. What the user just `asked` in `session` is no find."""
-        question = " ".join(asked.split())
+    def search(self, query: str, limit: int, *, session: str, shown: Iterable[str]) -> Sequence[str]:
+        """Lines that hold the words of the query, best first. What is `shown` of `session` anyway is no find."""
+        visible = [" ".join(text.split()) for text in shown]
         lines: dict[str, str] = {}
         for hit in self._store.search(query, project=self._project, limit=_SPARE * limit):
-            repeats = hit.session == session and hit.snippet.strip("…") in question
+            snippet = hit.snippet.strip("…")
+            repeats = hit.session == session and any(snippet in text for text in visible)
             if hit.kind in _KINDS and not repeats and hit.snippet not in lines and self._holds(hit):
                 where = "this session" if hit.session == session else f"session {hit.session}"
                 lines[hit.snippet] = f"{_day(hit.time)}, {where} #{hit.at}: {hit.snippet}"

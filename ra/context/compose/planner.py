@@ -113,10 +113,12 @@ class PlannerStrategy:
 
     def _follow(self, session: SessionView, message: Message, plan: Plan) -> Composed:
         layers = self._layered.layers(session, message, only=CORE)
-        hits = self._memory.search(plan.query, MOST_HITS, session=session.id, asked=message.text) if plan.query else ()
+        turns = recent_turns(session.history(), plan.recent_turns)
+        shown = [spoken.text for spoken in (*turns, message)]
+        hits = self._memory.search(plan.query, MOST_HITS, session=session.id, shown=shown) if plan.query else ()
         hints = self._memory.elsewhere(MOST_HINTS, session=session.id) if plan.cross_chat else ()
         base = (
-            *recent_turns(session.history(), plan.recent_turns),
+            *turns,
             message,
             *(say("user", section.content, name=section.name) for section in layers.turn),
             *_listed("memory", MEMORY, [redact(line) for line in hits]),
