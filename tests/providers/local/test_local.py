@@ -5,6 +5,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import aclosing
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -12,16 +13,14 @@ import pytest
 
 from ra.core.errors import AuthFailed, Overflowed, UserError
 from ra.core.events import TextDelta
-from ra.core.messages import Message, say
-from ra.core.model import ModelInfo, Reply, Request, Section
+from ra.core.messages import Message, Text, ToolCall, ToolResult, say
+from ra.core.model import ModelInfo, Reply, Request, Section, ToolSpec
+from ra.core.ports import Provider
 from ra.providers import local
-from ra.providers.client import WireProvider
 from ra.providers.connect import connect, info
-from ra.providers.dialects import dialect
 from ra.providers.local import LocalProvider
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderSettings
-from ra.providers.transports.http import HttpTransport
 
 SYSTEM = (Section("system", "pinned", "You are a helpful assistant."),)
 
@@ -47,17 +46,23 @@ async def ask(provider: Any, asked: Request) -> tuple[list[str], Reply]:
     return [item.text for item in items if isinstance(item, TextDelta)], items[-1]
 
 
-async def behind(provider: LocalProvider, name: str, key: str | None = None) -> WireProvider:
-    """Another client of the same server."""
+async def behind(provider: LocalProvider, name: Any, transport: Any, key: str | None = None) -> Provider:
+    """Another client of the same server, as a user's settings make it."""
     running = await provider.start()
-    transport = HttpTransport(running.url, api_key=running.key if key is None else key)
-    return WireProvider(dialect(name), transport, local.info, Retries(tries=1))
+    settings = ProviderSettings(base_url=running.url, api_key=running.key if key is None else key)
+    return connect(name, "x", settings, {}, transport=transport, data_dir=Path("unused"), retries=Retries(tries=1))
 
 
-@pytest.mark.parametrize("name", ["openai-chat", "anthropic"])
-def test_it_answers_in_streamed_text(provider: LocalProvider, name: str) -> None:
+every_way = pytest.mark.parametrize(
+    ("name", "transport"), list(product(("openai-chat", "openai", "anthropic"), ("http", "sdk")))
+)
+"""All dialects that llama.cpp speaks, over our own bytes and over the vendors' clients."""
+
+
+@every_way
+def test_it_answers_in_streamed_text(provider: LocalProvider, name: str, transport: str) -> None:
     async def main() -> None:
-        client = await behind(provider, name)
+        client = await behind(provider, name, transport)
         pieces, reply = await ask(client, request("What is the capital of France?"))
         await client.close()
         assert len(pieces) > 3
@@ -68,14 +73,14 @@ def test_it_answers_in_streamed_text(provider: LocalProvider, name: str) -> None
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("name", ["openai-chat", "anthropic"])
-def test_a_prompt_that_extends_the_last_one_is_read_from_the_cache(provider: LocalProvider, name: str) -> None:
-    long = f"{name}: count the words of this sentence. " * 20
+@every_way
+def test_a_longer_prompt_is_read_from_the_cache(provider: LocalProvider, name: str, transport: str) -> None:
+    long = f"{name} {transport}: count the words of this sentence. " * 20
 
     async def main() -> None:
-        client = await behind(provider, name)
-        _, first = await ask(client, request(long, max_output=8))
-        _, second = await ask(client, request(long, first.message.text, "Again.", max_output=8))
+        client = await behind(provider, name, transport)
+        _, first = await ask(client, request(long, max_output=16))
+        _, second = await ask(client, request(long, first.message.text, "Again.", max_output=16))
         await client.close()
         assert first.usage.cache_read < 30  # no more than what every chat begins with
         assert second.usage.cache_read >= first.usage.total_input - 8
@@ -84,10 +89,34 @@ def test_a_prompt_that_extends_the_last_one_is_read_from_the_cache(provider: Loc
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("name", ["openai-chat", "anthropic"])
-def test_an_overflow_names_the_window_and_what_was_sent(provider: LocalProvider, name: str) -> None:
+@every_way
+def test_tools_are_offered_and_a_result_is_read(provider: LocalProvider, name: str, transport: str) -> None:
+    """This model calls none by itself: what is tried is that the server takes the tools and a call that was made."""
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    call = ToolCall("call_1", "Read", {"path": "a.txt"})
+    result = Message("tool", (ToolResult("call_1", "Read", (Text("Bananas are yellow."),)),))
+    asked = Request(
+        local.MODEL,
+        SYSTEM,
+        (say("user", "Read a.txt"), Message("assistant", (call,)), result),
+        (ToolSpec("Read", "Read a file.", schema),),
+        max_output=16,
+    )
+
     async def main() -> None:
-        client = await behind(provider, name)
+        client = await behind(provider, name, transport)
+        _, reply = await ask(client, asked)
+        await client.close()
+        assert reply.message.text or reply.message.calls
+        assert reply.usage.total_input > 20
+
+    asyncio.run(main())
+
+
+@every_way
+def test_an_overflow_names_the_window_and_what_was_sent(provider: LocalProvider, name: str, transport: str) -> None:
+    async def main() -> None:
+        client = await behind(provider, name, transport)
         with pytest.raises(Overflowed) as caught:
             await ask(client, request("word " * 9000))
         await client.close()
@@ -96,10 +125,10 @@ def test_an_overflow_names_the_window_and_what_was_sent(provider: LocalProvider,
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("name", ["openai-chat", "anthropic"])
-def test_nobody_without_its_key_gets_in(provider: LocalProvider, name: str) -> None:
+@every_way
+def test_nobody_without_its_key_gets_in(provider: LocalProvider, name: str, transport: str) -> None:
     async def main() -> None:
-        client = await behind(provider, name, key="wrong")
+        client = await behind(provider, name, transport, key="wrong")
         with pytest.raises(AuthFailed):
             await ask(client, request("Hi"))
         await client.close()
