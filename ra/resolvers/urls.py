@@ -35,12 +35,16 @@ class Urls:
 def page_blocks(page: FetchedPage) -> tuple[Content, ...]:
     """A page as the model gets it. Raises FetchFailed for what it cannot take."""
     if page.media_type in IMAGE_TYPES or page.media_type == PDF:
-        if page.cut or (page.media_type in IMAGE_TYPES and len(page.body) > images.MAX_BYTES):
+        if page.cut:
             raise FetchFailed(f"{page.media_type} of more than 5 MB")
         head = Text(label("page", f"[{page.media_type}, next block]", url=page.url))
         if page.media_type == PDF:
             return (head, Document(page.media_type, page.body, page.url.rpartition("/")[2]))
-        return (head, Image(page.media_type, page.body))
+        try:
+            data, media = images.fitted(page.body, page.media_type)
+        except images.TooLarge as error:
+            raise FetchFailed(f"the image {error}") from error
+        return (head, Image(media, data))
     text = page_text(page)
     if len(text) > MAX_CHARS:
         text = text[:MAX_CHARS] + CUT

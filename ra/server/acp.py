@@ -23,6 +23,7 @@ from ra.core.version import __version__
 from ra.server import acp_updates
 from ra.session.run import Run
 from ra.session.session import Session
+from ra.system import images
 from ra.system.files import media_type
 from ra.tools.settings import Edits, McpServerSettings
 
@@ -305,6 +306,10 @@ def _image(data: str) -> Image:
     kind = media_type(content[:16])
     if not kind.startswith("image/"):
         raise _wrong("An image must be a PNG, JPEG, GIF or WebP.")
+    try:
+        content, kind = images.fitted(content, kind)
+    except images.TooLarge as error:
+        raise _wrong(f"The image {error}.") from error
     return Image(kind, content)
 
 

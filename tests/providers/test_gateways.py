@@ -1,17 +1,21 @@
 """Gateways: Claude's cache marks and signed thinking in their forms, answers that do not stream, variables, hints."""
 
+import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ra.core.errors import UserError
 from ra.core.messages import Image, Message, Text, Thinking, ToolCall, ToolResult, say
-from ra.core.model import Marks, Request, Section, ToolSpec, Usage
-from ra.core.value import JsonObject
+from ra.core.model import Marks, Reply, Request, Section, ToolSpec, Usage
+from ra.core.value import JsonObject, encode
 from ra.providers import account, connect
 from ra.providers.dialects import dialect
 from ra.providers.errors import failure
+from ra.providers.retry import Retries
 from ra.providers.settings import ProviderSettings
+from tests.providers.transports.raw import RawServer
 
 MARK = {"cache_control": {"type": "ephemeral"}}
 CALL = ToolCall("c1", "Read", {"path": "a"})
@@ -183,6 +187,32 @@ def test_an_answer_that_does_not_stream_is_an_answer(provider: str) -> None:
         "tools",
     )
     assert (reply.usage.input, reply.usage.output) == (7, 3)
+
+
+@pytest.mark.parametrize("transport", ["http", "sdk"])
+@pytest.mark.parametrize("provider", WHOLE)
+def test_an_answer_that_does_not_stream_is_an_answer_over_both_transports(provider: Any, transport: Any) -> None:
+    body = encode(WHOLE[provider])
+    head = f"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+
+    async def main() -> Reply:
+        async with RawServer([[head.encode() + body]]).running() as server:
+            settings = ProviderSettings(base_url=server.url, api_key="k")
+            once = Retries(tries=1)
+            client = connect.connect(
+                provider, "m", settings, {}, transport=transport, data_dir=Path("unused"), retries=once
+            )
+            items = [item async for item in client.stream(Request("m", (), (say("user", "Hi"),)))]
+            await client.close()
+            assert isinstance(items[-1], Reply)
+            return items[-1]
+
+    reply = asyncio.run(main())
+    assert (reply.message.text, [call.name for call in reply.message.calls], reply.usage.input) == (
+        "Hello.",
+        ["Read"],
+        7,
+    )
 
 
 # --- variables and hints ---

@@ -142,12 +142,18 @@ def test_an_error_page_is_attached_with_a_warning(tmp_path: Path) -> None:
     assert len(expansion.blocks) == 1
 
 
+WIDE = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + (9000).to_bytes(4) * 2  # and nothing behind it that could be scaled
+
+
 def test_images_and_pdfs_become_blocks_and_other_binaries_are_refused(tmp_path: Path) -> None:
     image, _ = ask("url:http://docs.example:PORT/a.png", http(PNG, "image/png"), tmp_path)
     paper, _ = ask("url:http://docs.example:PORT/a.pdf", http(PDF, "application/pdf"), tmp_path)
     other, _ = ask("url:http://docs.example:PORT/a.zip", http(b"PK\0", "application/zip"), tmp_path)
     assert image.blocks[1] == Image("image/png", PNG)
     assert paper.blocks[1] == Document("application/pdf", PDF, "a.pdf")
+    large, _ = ask("url:http://docs.example:PORT/b.png", http(WIDE, "image/png"), tmp_path)
+    assert large.blocks == ()
+    assert "the image is too large" in large.warnings[0]
     assert other.blocks == ()
     assert "application/zip is no text; not attached" in other.warnings[0]
 

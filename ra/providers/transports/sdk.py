@@ -15,6 +15,7 @@ from ra.core.value import JsonObject, encode
 from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 from ra.providers.transports.route import CERTIFICATES
+from ra.providers.transports.sse import decode
 from ra.providers.wire import Dialect
 
 Events = AsyncGenerator[JsonObject, None]
@@ -62,6 +63,10 @@ async def _anthropic(client: Any, request: Request, body: JsonObject) -> Events:
     try:
         async with await client.messages.create(**body) as stream:
             begun = True
+            if _is_json(stream.response):
+                if isinstance(document := decode(await stream.response.aread()), dict):
+                    yield document
+                return
             async for event in stream:
                 yield event.to_dict(mode="json", warnings=False)
     except anthropic.APIStatusError as error:
@@ -98,6 +103,10 @@ async def _openai_events(create: Callable[..., Any], body: JsonObject, provider:
     try:
         async with await create(**body) as stream:
             begun = True
+            if _is_json(stream.response):
+                if isinstance(document := decode(await stream.response.aread()), dict):
+                    yield document
+                return
             async for event in stream:
                 yield event.to_dict(mode="json", warnings=False)
     except openai.APIStatusError as error:
@@ -110,6 +119,11 @@ async def _openai_events(create: Callable[..., Any], body: JsonObject, provider:
         raise _cut(error) from error
     except openai.OpenAIError as error:
         raise AuthFailed(str(error)) from error
+
+
+def _is_json(response: Any) -> bool:
+    """Whether the server answered at once: the clients look for events in it, and would find none."""
+    return "json" in response.headers.get("content-type", "")
 
 
 async def _google(client: Any, request: Request, body: JsonObject) -> Events:

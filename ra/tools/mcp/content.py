@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ra.core.messages import Content, Document, Image, Text
+from ra.system import images
 from ra.system.files import IMAGE_TYPES
 from ra.system.process import Ends
 
@@ -89,6 +90,10 @@ def _binary(data: str, kind: str, what: str) -> Content:
     if len(raw) > MAX_BINARY_BYTES:
         return Text(f"[{what}: {len(raw):,} bytes are more than {MAX_BINARY_BYTES:,}; left out]")
     if kind in IMAGE_TYPES:
+        try:
+            raw, kind = images.fitted(raw, kind)
+        except images.TooLarge as error:
+            return Text(f"[{what} {error}; left out]")
         return Image(kind, raw)
     if kind == "application/pdf":
         return Document(kind, raw, what)
