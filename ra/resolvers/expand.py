@@ -57,9 +57,14 @@ async def expand(
     resolvers: Sequence[Resolver],
     fetch: Callable[[str], Awaitable[Any]] | None = None,
     ask_outside: AskOutside | None = None,
+    sent: set[str] | None = None,
 ) -> Expansion:
-    """Resolve the references in what the user typed. Where several resolvers see one, the user's own has it."""
-    place = ResolverContext(root=root, cwd=cwd, fetch=fetch or _fetch, ask_outside=ask_outside)
+    """Resolve the references in what the user typed. Where several resolvers see one, the user's own has it.
+
+    `sent` holds the real paths of the files that this prompt attaches.
+    """
+    sent = set() if sent is None else sent
+    place = ResolverContext(root=root, cwd=cwd, fetch=fetch or _fetch, ask_outside=ask_outside, sent=sent)
     attached: list[Content] = []
     warnings: list[str] = []
     references: list[Reference] = []
@@ -89,8 +94,11 @@ async def _fetch(url: str) -> Any:
     return await fetch(url)
 
 
-def attach(path: str, *, cwd: Path) -> Expansion:
-    """What `--file PATH` attaches, wherever it lies: the user named it. Raises UserError."""
+def attach(path: str, *, cwd: Path, sent: set[str] | None = None) -> Expansion:
+    """What `--file PATH` attaches, wherever it lies: the user named it. A file in `sent` is not sent again.
+
+    Raises UserError.
+    """
     try:
         full = os.path.realpath(cwd / Path(path).expanduser())
     except (ValueError, RuntimeError):  # a NUL, a lone surrogate, the home of nobody
@@ -100,6 +108,9 @@ def attach(path: str, *, cwd: Path) -> Expansion:
         similar = similar_names(*os.path.split(full), most=2)
         hint = f" Did you mean {' or '.join(map(shown, similar))}?" if similar else ""
         raise UserError(f"--file {name}: there is no such file.{hint}")
+    reference = Reference(f"--file {name}", "file", (path,))
+    if sent is not None and full in sent:
+        return Expansion("", references=(reference,))
     try:
         loaded = file_content.load(full, name=Path(full).name)
     except file_content.Unreadable as reason:
@@ -107,7 +118,9 @@ def attach(path: str, *, cwd: Path) -> Expansion:
         advice = advice or (" Pipe it in instead: command | ra …" if "a named pipe" in str(reason) else "")
         raise UserError(f"--file {name}: it {reason}.{advice}") from reason
     warnings = (f"--file {name}: {loaded.left_out}.",) if loaded.left_out else ()
-    return Expansion("", blocks(path, loaded), warnings, (Reference(f"--file {name}", "file", (path,)),))
+    if sent is not None:
+        sent.add(full)
+    return Expansion("", blocks(path, loaded), warnings, (reference,))
 
 
 def _find(text: str, resolvers: Sequence[Resolver]) -> Iterator[tuple[Resolver, re.Match[str], bool]]:

@@ -103,9 +103,12 @@ class Prompts:
             resolvers = self._resolvers.load()
             if command is not None and command.origin == "project":  # a project's words reach files, and nothing else
                 resolvers = [resolver for resolver in resolvers if resolver.name == "file"]
-            expansion = await expand(text, root=self._root, cwd=self._cwd, resolvers=resolvers, ask_outside=ask_outside)
+            sent: set[str] = set()
+            expansion = await expand(
+                text, root=self._root, cwd=self._cwd, resolvers=resolvers, ask_outside=ask_outside, sent=sent
+            )
             text = expansion.text
-            for attached in (expansion, *(attach(str(file), cwd=self._cwd) for file in files)):
+            for attached in (expansion, *(attach(str(file), cwd=self._cwd, sent=sent) for file in files)):
                 blocks.extend(attached.blocks)
                 warnings.extend(attached.warnings)
                 failed.extend(attached.failed)

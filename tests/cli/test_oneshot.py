@@ -325,3 +325,9 @@ def test_strict_refuses_a_reference_that_brought_nothing_before_anything_is_sent
     assert b"Nothing was sent (--strict)." in strict.stderr
     assert (usual.returncode, usual.stdout) == (0, b"Hello.\n")
     assert len(server.requests) == 1
+
+
+def test_a_file_that_is_attached_and_referred_to_is_sent_once(shell: Shell, hello: LoopbackServer) -> None:
+    (shell.project / "f.txt").write_text("the content\n")
+    assert shell.ra("--file", "f.txt", "-f", "./f.txt", "explain @f.txt please").returncode == 0
+    assert json.dumps(hello.bodies[-1]).count("the content") == 1
