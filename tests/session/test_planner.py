@@ -161,6 +161,19 @@ def test_turns_without_a_plan_rotate_as_layered_ones_do(shell: Shell) -> None:
     assert rotations == ["[ops] max-turns rotation for telegram:42 — 2 turns"] * 2
 
 
+def test_a_turn_that_fails_is_not_told_the_tokens_of_the_one_before(shell: Shell) -> None:
+    answers = iter([Step(text="fine"), Step(fault=Fault("status", 400))])
+
+    def step(body: dict[str, object]) -> Step:
+        return Step(text=NOTHING) if "haiku" in str(body["model"]) else next(answers)
+
+    with LoopbackServer("anthropic", step) as server:
+        chat = talk(shell, server, session__tierTwoThresholdTokens=50_000)
+        outcomes = [chat.say(prompt).outcome for prompt in ("word " * 50_000, "and now?")]
+    assert outcomes == ["answered", "failed"]
+    assert len([line for line in chat.lines if "TIER-2 HIT" in line]) == 1
+
+
 def test_one_turn_without_a_plan_among_planned_ones_does_not_rotate(shell: Shell) -> None:
     plans = iter([NOTHING, NOTHING, NOTHING, "prose", NOTHING])
 

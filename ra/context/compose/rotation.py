@@ -67,7 +67,7 @@ class Segment:
                 self.last = usage
                 self.heard = event.time
             case Configured(strategy="planner"):
-                self.turns = 1  # the replay starts fresh with the turn that was just planned
+                self.turns, self.last = 1, Usage()  # the replay starts fresh with the turn that was just planned
             case Rotated():
                 self.turns, self.last, self.opened_at = 0, Usage(), event.at
             case _:
