@@ -13,7 +13,7 @@ from ra.core.text import visible_line
 
 LONGEST = 300  # characters of one statement in the table
 
-app = typer.Typer(add_completion=False, help="What you laid down in a session, and whether the model still sees it.")
+app = typer.Typer(add_completion=False, help="Your rules and decisions in a session, and whether the model still sees them.")
 
 
 @app.command()
@@ -32,7 +32,7 @@ def said(
     elif statements:
         table.show(call.streams, HEADS, rows(statements))
     else:
-        call.streams.err("You have laid down nothing in this session yet.\n")
+        call.streams.err("This session has no rules or decisions of yours yet.\n")
 
 
 HEADS = ["at", "said", "next request", "replaced"]

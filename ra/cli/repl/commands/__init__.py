@@ -101,7 +101,7 @@ TABLE: tuple[Command, ...] = (
     Command("rewind", "[N|#N]", "go back before an earlier prompt: the conversation, files, or both", window.rewind),
     Command("compact", "[FOCUS]", "shorten what the model sees, after a preview and a question", change.compact),
     Command("recall", "QUERY|REF", "search or read back anything that was said", show.recall, at_once=True),
-    Command("said", "", "what you laid down, and whether the model still sees it", show.said, at_once=True),
+    Command("said", "", "your rules and decisions, and whether the model still sees them", show.said, at_once=True),
     Command("pin", "TEXT", "keep a text in every request, after compactions too", change.pin),
     Command("entries", "", "what is pinned", show.entries, at_once=True),
     Command("forget", "ID", "take a pinned text away", change.forget, offers=change.entry_offers),

@@ -63,7 +63,7 @@ async def recall(repl: Repl, argument: str) -> None:
 async def said(repl: Repl, argument: str) -> None:
     statements = await repl.session.said()
     if not statements:
-        repl.say("You have laid down nothing in this session yet.", "dim")
+        repl.say("This session has no rules or decisions of yours yet.", "dim")
         return
     repl.show(columns(repl.paper, HEADS, rows(statements)))
 
