@@ -13,7 +13,7 @@ from ra.core.text import visible_line
 
 LONGEST = 300  # characters of one statement in the table
 
-app = typer.Typer(add_completion=False, help="Your rules and decisions in a session, and whether the model still sees them.")
+app = typer.Typer(add_completion=False, help="Your rules and decisions in a session; does the model still see them?")
 
 
 @app.command()
