@@ -33,6 +33,7 @@ def findings(recording: Recording) -> CostFindings:
         lines["source"],
         lines["tool"],
         lines["model"],
+        divided=recording.divided,
     )
 
 

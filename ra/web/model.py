@@ -271,6 +271,12 @@ class Recording:
             for number, content in enumerate(self.requests.contents)
         ]
 
+    @property
+    def divided(self) -> bool:
+        """Is there a bill that does not say what its request held?"""
+        bills = (event.fact for event in self.paid.events if event.at > self.source.forked_at)
+        return any(isinstance(bill, Spent) and bill.purpose == "turn" and not bill.parts for bill in bills)
+
     def lines(self) -> dict[ledger.By, list[SpendLine]]:
         """Spending as `ra cost --by` shows it. Where a bill does not say what its request held, the request does."""
         session = self.session()

@@ -160,13 +160,18 @@ class Spender(Shown, frozen=True):
 
 
 class CostFindings(Shown, frozen=True):
-    """What takes a replay or the ledger to find out."""
+    """What takes a replay or the ledger to find out.
+
+    `divided`: the bills do not say what their requests held, so that the page divided them by what the requests
+    carried; `ra cost` has all of it as other input.
+    """
 
     avoidable: list[Avoidable]
     spenders: list[Spender]
     by_source: list[SpendLine]
     by_tool: list[SpendLine]
     by_model: list[SpendLine]
+    divided: bool = False
 
 
 class TextPart(Shown, frozen=True):

@@ -90,6 +90,43 @@ def test_what_if_is_the_row_of_the_bench(shell: Shell, transcript: Path, orders:
     assert replayed.billed == trace["calibration"]["billed"]
 
 
+@pytest.mark.parametrize("name", ["orders", "demo"])
+def test_an_import_has_the_figures_of_cost_context_and_bench_that_its_file_shows(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, transcript: Path, name: str
+) -> None:
+    file = {"orders": transcript, "demo": DEMO}[name]
+    from_file = shown(shell, monkeypatch, file)
+    id = from_file.catalog().cards[0].id
+    shell.ra("sessions", "import", str(file))
+    stored = ShownSessions(app_of(shell, monkeypatch), everywhere=True)
+    (card,) = stored.catalog().cards
+    for by in ("model", "tool", "source"):
+        rows = json.loads(shell.ra("cost", "--session", card.id, "--by", by, "--json").stdout)
+        expected = [(row["key"], row["calls"], f"{float(row['dollars']):.6f}") for row in rows]
+        for sessions, each in ((from_file, id), (stored, card.id)):
+            costs = sessions.findings(each)
+            lines = getattr(costs, f"by_{by}")
+            if costs.divided and by != "model":  # the same sum, and the page says that it divides more finely
+                assert sum(line.dollars for line in lines) == pytest.approx(sum(float(row["dollars"]) for row in rows))
+                assert expected[0][0] == "other input"
+            else:
+                assert [(line.key, line.calls, f"{line.dollars:.6f}") for line in lines] == expected, by
+            assert costs.divided is (name == "orders")
+    context = json.loads(shell.ra("context", "--session", card.id, "--json").stdout)
+    upcoming = asyncio.run(stored.next_request(card.id))
+    assert upcoming is not None
+    assert (upcoming.total, upcoming.cached) == (context["total"], context["cached"])
+    flags = ["--trace", str(file), "--strategies", "auto,truncate", "--json"]
+    (trace,) = json.loads(shell.ra("bench", "context", *flags).stdout)["traces"]
+    rows = {row["strategy"]: row for row in trace["rows"]}
+    for curve in from_file.what_if(id, WhatIfQuery(("auto", "truncate"))).rows:
+        assert (curve.cost, curve.names, curve.lines) == (
+            rows[curve.strategy]["cost"],
+            rows[curve.strategy]["recall"],
+            rows[curve.strategy]["lines"],
+        )
+
+
 def test_areas_add_up_to_the_bill_of_each_call(orders: ShownSessions) -> None:
     overview = orders.recording(orders.catalog().cards[0].id).session()
     calls = overview.calls

@@ -29,7 +29,7 @@ export function costsPanel(session, findings, go) {
     el(
       "section",
       { class: "panel" },
-      ...[["source", findings.bySource], ["tool", findings.byTool], ["model", findings.byModel]].map(([name, lines]) => [el("h2", null, `By ${name}`), spending(`As ra cost --by ${name} counts it`, /** @type {import("./types").SpendLine[]} */ (lines))]).flat(),
+      ...[["source", findings.bySource], ["tool", findings.byTool], ["model", findings.byModel]].map(([name, lines]) => [el("h2", null, `By ${name}`), spending(findings.divided && name !== "model" ? `Divided by what the requests carried: the bills of this session do not say it, and ra cost --by ${name} puts it under other input` : `As ra cost --by ${name} counts it`, /** @type {import("./types").SpendLine[]} */ (lines))]).flat(),
     ),
   );
 }

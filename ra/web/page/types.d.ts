@@ -129,6 +129,7 @@ export interface CostFindings {
   bySource: SpendLine[];
   byTool: SpendLine[];
   byModel: SpendLine[];
+  divided: boolean;
 }
 
 export interface TextPart {
