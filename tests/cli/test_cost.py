@@ -82,7 +82,7 @@ def claude_log(folder: Path, name: str, *, calls: range, sidechain: bool = False
     """A transcript of Claude Code, as far as a bill needs it."""
     lines = []
     for number in calls:
-        shared = {"sessionId": "s1", "cwd": "/work/shop", "isSidechain": sidechain}
+        shared = {"sessionId": "s1", "cwd": "/home/ann/shop", "isSidechain": sidechain}
         time = f"2026-11-17T10:00:{number * 2:02}Z"
         usage = {"input_tokens": 100, "cache_read_input_tokens": 5_000, "cache_creation_input_tokens": 300}
         message = {"id": f"m{number}", "role": "assistant", "model": "claude-sonnet-4-5"}
