@@ -32,7 +32,9 @@ from ra.session.journal import Journal, Progress
 from ra.session.learned import LearnedEndpoint
 from ra.session.recipe import Pricing, Recipe, Services
 from ra.session.run import Prompt
-from ra.session.turn import BudgetedCalls, ModelConnection, SummaryCalls, Turn, effort, output_limit
+from ra.session.side_calls import BudgetedCalls, ModelConnection, SummaryCalls
+from ra.session.thinking import effort, output_limit
+from ra.session.turn import Turn
 from ra.timeline import folds
 from ra.tools.port import SideCall
 

@@ -4,175 +4,35 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import aclosing
-from typing import Literal
 
 import msgspec
 
 from ra.context.engine import OVERFLOW, Assembly, Engine
 from ra.context.size import Sizes, Window, credible, too_small
-from ra.context.tokens import Estimator
 from ra.core.errors import BadStream, Overflowed, ProviderError, Stopped
 from ra.core.events import (
     Broken,
     CallDelta,
     Compacted,
-    Delta,
     Retrying,
     TextDelta,
     ThinkingDelta,
     TurnEnded,
     TurnStarted,
 )
-from ra.core.facts import Checkpointed, Cut, Fact, Purpose, Said, Spent
-from ra.core.functions import Price
+from ra.core.facts import Checkpointed, Cut, Fact, Said, Spent
 from ra.core.messages import Message, Text
-from ra.core.model import Effort, Level, ModelInfo, Reply, Request, Usage
-from ra.core.ports import Provider
-from ra.session.budget import Budget, Reservation
+from ra.core.model import Reply, Request, Usage
+from ra.session.budget import Reservation
 from ra.session.hooks import SessionHooks
 from ra.session.journal import Journal, Progress
 from ra.session.learned import LearnedEndpoint
 from ra.session.recipe import Pricing, Recipe, Services
+from ra.session.side_calls import BudgetedCalls, CallUnderway, ModelConnection
+from ra.session.thinking import effort, output_limit
 
 BREATH_S = 0.003  # a stream that comes faster than it is read must not hold up a face's keyboard for longer
 MAX_REFITS = 3  # each overflow teaches something; a server that keeps refusing is not asked for ever
-
-
-class ModelConnection:
-    """The provider of a recipe, connected when it is first needed: looking at a session needs no key."""
-
-    def __init__(self, recipe: Recipe, services: Services) -> None:
-        self._recipe = recipe
-        self._factory = services.providers
-        self._provider: Provider | None = None
-
-    def provider(self) -> Provider:
-        """Raises UserError when something that the user must supply is missing."""
-        if self._provider is None:
-            self._provider = self._factory.connect(self._recipe.provider, self._recipe.model)
-        return self._provider
-
-    async def close(self) -> None:
-        if self._provider is not None:
-            provider, self._provider = self._provider, None
-            await provider.close()
-
-
-class BudgetedCalls:
-    """Model calls beside the conversation. They take from the same budget; their bills wait to be recorded.
-
-    The bill of a summary that was answered is recorded with its checkpoint; it waits here too, in case there is none.
-    """
-
-    def __init__(self, estimator: Estimator, pricing: Pricing, progress: Progress, connection: ModelConnection) -> None:
-        self._estimator = estimator
-        self._price = pricing
-        self._progress = progress
-        self._connection = connection
-        self._bills: list[Spent] = []
-        self._of_summaries: list[Spent] = []
-
-    def take_bills(self, *, with_checkpoint: bool = False) -> tuple[Spent, ...]:
-        """What is not recorded yet. `with_checkpoint`: those of answered summaries are."""
-        bills = tuple(self._bills if with_checkpoint else (*self._of_summaries, *self._bills))
-        self._bills, self._of_summaries = [], []
-        return bills
-
-    async def ask(self, provider: Provider | None, request: Request, *, purpose: Purpose) -> Reply:
-        """An answer without its deltas; of the session's own provider when None is named.
-
-        Raises what the provider raises, and Stopped.
-        """
-        provider = provider or self._connection.provider()
-        budget = self._progress.budget
-        size = self._estimator.request(request) if budget.counts else 0
-        request, reservation = await self._progress.reserve(request, size, self._price.of(request))
-        call = _Underway(request, reservation, time.monotonic())
-        try:
-            # The stream is closed however this ends: a call that is given up is hung up on.
-            async with aclosing(provider.stream(request)) as stream:
-                async for item in stream:
-                    match item:
-                        case Reply():
-                            call.message, call.usage, call.heard = item.message, item.usage, True
-                            return item
-                        case Broken(usage=usage):
-                            call.usage = usage
-                            self._settle(call, purpose)
-                            call.forget()
-                        case Retrying():
-                            call.wait(item, budget, self._price.of(request))
-                        case _:
-                            call.hear(item)
-            raise BadStream(f"{provider.name} ended its stream without an answer.")
-        except BadStream as error:
-            call.usage = error.usage if error.usage != Usage() else call.usage
-            raise
-        except asyncio.CancelledError:
-            call.heard = call.heard or call.sent  # it was not told, and will be billed all the same
-            raise
-        finally:
-            if call.heard:
-                self._settle(call, purpose)
-            else:
-                budget.release(call.reservation)
-
-    def _settle(self, call: "_Underway", purpose: Purpose) -> None:
-        request, answered = call.request, call.message is not None
-        usage = call.usage if answered else call.used(self._estimator)
-        dollars = self._price.of(request)(request.model, usage)
-        self._progress.budget.settle(call.reservation, request.model, usage, dollars, known=answered)
-        call.settled = True
-        if usage == Usage():
-            return
-        amount, seconds = "" if dollars is None else str(dollars), round(time.monotonic() - call.began, 3)
-        estimated, hour = usage.total_input != call.usage.total_input, request.marks.long_lived
-        bill = Spent(
-            request.model, usage, amount, purpose=purpose, seconds=seconds, estimated=estimated, long_lived=hour
-        )
-        (self._of_summaries if purpose == "summary" and answered else self._bills).append(bill)
-
-
-class _Underway(msgspec.Struct):
-    """A call on its way: what it has said and told so far. Whatever ends it, this much was paid for."""
-
-    request: Request
-    reservation: Reservation
-    began: float
-    text: str = ""
-    silent: list[str] = msgspec.field(default_factory=list)  # what it thought
-    usage: Usage = Usage()
-    heard: bool = False  # something of the present attempt's answer has come
-    sent: bool = True  # the present attempt is on its way; not so while one that failed is waited for
-    settled: bool = False  # what the attempts so far cost is settled
-    message: Message | None = None  # the whole answer, once it is there
-
-    def hear(self, delta: Delta | Usage) -> None:
-        self.heard = self.sent = True
-        if isinstance(delta, Usage):
-            self.usage = delta
-        elif isinstance(delta, TextDelta):
-            self.text += delta.text
-        elif isinstance(delta, ThinkingDelta):
-            self.silent.append(delta.text)
-
-    def forget(self) -> None:
-        """The attempt broke off and is settled."""
-        self.usage, self.heard, self.silent = Usage(), False, []
-
-    def wait(self, retrying: Retrying, budget: Budget, price: Price) -> None:
-        """An attempt failed and another follows. What the one was charged, the other may cost again: or Stopped."""
-        self.sent = False
-        if retrying.restart:
-            self.text = ""
-        if self.settled:
-            self.reservation, self.settled = budget.again(self.request, self.reservation, price), False
-
-    def used(self, estimator: Estimator, answer: Message | None = None) -> Usage:
-        """What an answer that did not come to its end has used: what was told, and at least what was heard of it."""
-        told = self.usage if self.usage.total_input else Usage(estimator.request(self.request))
-        heard = estimator.message(answer) if answer else estimator.text(self.text + "".join(self.silent))
-        return msgspec.structs.replace(told, output=max(told.output, estimator.scaled(heard)))
 
 
 class Turn:
@@ -199,7 +59,7 @@ class Turn:
         self._progress = progress
         self._side_calls = side_calls
         self._price = Pricing(services.prices, recipe.provider)
-        self._underway: _Underway | None = None
+        self._underway: CallUnderway | None = None
         self._warned_of_estimate = False
         self._sizes = Sizes()
 
@@ -316,7 +176,7 @@ class Turn:
         answer = call.message or Message("assistant", (Text(call.text),) if call.text else (), model=call.request.model)
         return (Cut(answer, reason), self._bill(answer, call))
 
-    def _let_go(self, call: _Underway | None) -> None:
+    def _let_go(self, call: CallUnderway | None) -> None:
         if call is not None:
             self._progress.budget.release(call.reservation)
 
@@ -343,7 +203,7 @@ class Turn:
         await self._journal.durable()
         request, reservation = await self.outgoing(assembly)
         breathed = time.monotonic()
-        call = self._underway = _Underway(request, reservation, breathed)
+        call = self._underway = CallUnderway(request, reservation, breathed)
         provider = self._connection.provider()
         reply: Reply | None = None
         try:
@@ -390,7 +250,7 @@ class Turn:
             self._progress.warn(warning)
         self._progress.emit(delta)
 
-    def _bill(self, answer: Message | None, call: _Underway) -> Spent:
+    def _bill(self, answer: Message | None, call: CallUnderway) -> Spent:
         request = call.request
         window = self._engine.window.limit
         answered = call.message is not None
@@ -442,58 +302,6 @@ class Turn:
 
 def _checkpoints(assembly: Assembly) -> list[Checkpointed]:
     return [fact for fact in assembly.facts if isinstance(fact, Checkpointed)]
-
-
-class SummaryCalls:
-    """How a summary is asked for: within the budget; one that cannot be paid makes the engine fall back to a digest."""
-
-    def __init__(self, side_calls: BudgetedCalls) -> None:
-        self._side_calls = side_calls
-
-    async def ask(self, request: Request) -> Reply:
-        try:
-            return await self._side_calls.ask(None, request, purpose="summary")
-        except Stopped as stop:
-            raise ProviderError(str(stop)) from stop
-
-
-# --- how hard the model may think: a level becomes an Effort for the model in use ---
-
-Steady = Literal["low", "medium", "high"]
-
-ADAPTIVE_HIGH_ITERATIONS = 10
-MINIMUM = 1024
-USUAL_OUTPUT = 16384  # tokens of an answer without thinking: more is never wanted at once
-ANSWER_ROOM = 4096  # output tokens left for the answer beside the thinking
-
-# The budgets of spec 3. Models that know only effort levels are ruled by the same numbers when a cap is set.
-BUDGETS: dict[str, dict[Steady, int]] = {
-    "google": {"low": 1024, "medium": 8192, "high": 24576},
-    "": {"low": 1024, "medium": 16000, "high": 32000},
-}
-
-
-def effort(level: Level, *, iteration: int, cap: int | None, provider: str, info: ModelInfo) -> Effort:
-    """`adaptive` is high for the first ten iterations of a run, then low, on every provider."""
-    if level == "off" or info.thinking == "none":
-        return Effort()
-    steady: Steady = level if level != "adaptive" else "high" if iteration <= ADAPTIVE_HIGH_ITERATIONS else "low"
-    budgets = BUDGETS.get(provider, BUDGETS[""])
-    if info.thinking == "budget":
-        budget = budgets[steady] if cap is None else min(budgets[steady], cap)
-        room = info.max_output - ANSWER_ROOM
-        return Effort(steady, max(MINIMUM, min(budget, room) if room > 0 else budget))
-    if cap is not None:
-        steady = next((name for name in ("high", "medium") if budgets[name] <= min(cap, budgets[steady])), "low")
-    return Effort(steady, budgets[steady])
-
-
-def output_limit(info: ModelInfo, thinking: Effort) -> int:
-    """Max output always exceeds the thinking budget, and never the model's own limit unless it must."""
-    usual = min(info.max_output, USUAL_OUTPUT)
-    if thinking.budget == 0:
-        return usual
-    return max(usual, min(info.max_output, thinking.budget + ANSWER_ROOM), thinking.budget + MINIMUM)
 
 
 def _incredible(told: Usage) -> str:

@@ -1,4 +1,4 @@
-"""Is the timeline projected into messages as spec 5 rules: kinds, since, projections?"""
+"""Is the timeline projected into messages as the rules say: kinds, since, projections?"""
 
 import pytest
 from hypothesis import given, settings

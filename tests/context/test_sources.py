@@ -1,4 +1,4 @@
-"""Do sources share a budget as spec 5 rules: checks, order, cuts, fair shares, times, failures?"""
+"""Do sources share a budget as the rules say: checks, order, cuts, fair shares, times, failures?"""
 
 import asyncio
 from collections.abc import Callable, Mapping

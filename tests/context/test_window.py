@@ -1,4 +1,4 @@
-"""Is the right window used, and are trigger and target where spec 7 puts them?"""
+"""Is the right window used, and are trigger and target where they belong?"""
 
 import pytest
 from hypothesis import given

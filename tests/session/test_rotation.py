@@ -1,4 +1,4 @@
-"""Does a conversation go on in a new segment when, and only when, spec 9 says so? And is nothing lost?"""
+"""Does a conversation go on in a new segment when, and only when, its limits say so? And is nothing lost?"""
 
 import pytest
 from hypothesis import given, settings

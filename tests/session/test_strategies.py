@@ -1,4 +1,4 @@
-"""Which strategy is in force, and do sources and strategy files reach the model as spec 5 and 6 say?"""
+"""Which strategy is in force, and do sources and strategy files reach the model as they should?"""
 
 import asyncio
 import json

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ra.core.model import Effort, Level, ModelInfo
-from ra.session.turn import MINIMUM, effort, output_limit
+from ra.session.thinking import MINIMUM, effort, output_limit
 
 BUDGET = ModelInfo("m", 200_000, 64_000, "budget")
 EFFORT = ModelInfo("m", 200_000, 64_000, "effort")
