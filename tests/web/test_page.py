@@ -136,6 +136,17 @@ def test_every_width_and_scheme_is_readable(shown: Any, scheme: str) -> None:
             assert shown.evaluate(CONTRAST) == []
 
 
+def test_colours_follow_the_system_until_the_reader_chooses(shown: Any) -> None:
+    shown.emulate_media(color_scheme="dark")
+    _until(shown, "document.documentElement.dataset.theme === 'dark'")
+    shown.emulate_media(color_scheme="light")
+    _until(shown, "document.documentElement.dataset.theme === 'light'")
+    shown.get_by_label("Light or dark").click()
+    _until(shown, "document.documentElement.dataset.theme === 'dark'")
+    shown.reload()
+    _until(shown, "document.documentElement.dataset.theme === 'dark'")
+
+
 def test_every_module_is_asked_for_at_once() -> None:
     files = page_files()
     preloaded = set(re.findall(r'<link rel="modulepreload" href="([^"]+)">', files["index.html"][0].decode()))

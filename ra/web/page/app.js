@@ -76,15 +76,33 @@ const KEYS = [
   ["wheel", "scrub; with Ctrl: zoom"],
 ];
 
-function turn() {
-  const dark = getComputedStyle(document.documentElement).colorScheme.trim() === "dark";
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
+const darkness = matchMedia("(prefers-color-scheme: dark)");
+
+/** What the reader chose; without a choice, what the system has. */
+function preferredTheme() {
   try {
-    localStorage.setItem("theme", dark ? "light" : "dark");
+    const chosen = localStorage.getItem("theme");
+    if (chosen === "dark" || chosen === "light") return chosen;
   } catch {
     // Pages from a file may have no storage.
   }
+  return darkness.matches ? "dark" : "light";
+}
+
+/** @param {string} name */
+function dress(name) {
+  document.documentElement.dataset.theme = name;
   redraw();
+}
+
+function turn() {
+  const other = document.documentElement.dataset.theme === "dark" ? "light" : "dark";
+  try {
+    localStorage.setItem("theme", other);
+  } catch {
+    // As above.
+  }
+  dress(other);
 }
 
 function redraw() {
@@ -104,12 +122,6 @@ document.addEventListener("keydown", (event) => {
   }
 });
 window.addEventListener("hashchange", show);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-try {
-  const theme = localStorage.getItem("theme");
-  if (theme === "dark" || theme === "light") document.documentElement.dataset.theme = theme;
-} catch {
-  // As above.
-}
-repaint();
+darkness.addEventListener("change", () => dress(preferredTheme()));
+dress(preferredTheme());
 show();
