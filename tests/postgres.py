@@ -1,5 +1,6 @@
 """A real PostgreSQL server for the tests, one for each process of pytest, started when a test first asks for it."""
 
+import contextlib
 import os
 import shutil
 import subprocess
@@ -17,7 +18,8 @@ class PostgresServer:
 
     def __init__(self, programs: Path) -> None:
         self._programs = programs
-        self.folder = Path(tempfile.mkdtemp(prefix="ra-pg-"))
+        self._remove_orphans()
+        self.folder = Path(tempfile.mkdtemp(prefix=f"ra-pg-{os.getpid()}-"))
         if SERVER_USER:
             shutil.chown(self.folder, SERVER_USER)
         self._schemas = 0
@@ -53,6 +55,25 @@ class PostgresServer:
     def remove(self) -> None:
         self.stop("immediate")
         shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _remove_orphans(self) -> None:
+        """Servers of runs that were killed: their folders name a process that is no more."""
+        for folder in Path(tempfile.gettempdir()).glob("ra-pg-*-*"):
+            owner = folder.name.split("-")[2]
+            if owner.isdecimal() and not _is_alive(int(owner)):
+                with contextlib.suppress(subprocess.CalledProcessError):  # it is stopped already
+                    self._run("pg_ctl", "-D", f"{folder}/data", "-w", "-m", "immediate", "stop")
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
 
 
 def programs() -> Path | None:

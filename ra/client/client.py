@@ -2,8 +2,9 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
-from typing import Any, Literal, TypeVar
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -23,6 +24,9 @@ from ra.server.bodies import (
     Tools,
 )
 from ra.server.completions import ModelList
+
+if TYPE_CHECKING:
+    import httpx2
 
 TIMEOUT_S = 600.0
 TRIES = 5
@@ -99,8 +103,7 @@ class Client:
     ) -> AsyncIterator[RunEvent]:
         """Run a task and follow it; the last event is `done`. A lost connection is resumed where it broke."""
         body = _task(message, agent, ContextBody(channel, chat_id, sender), strategy, tools)
-        headers = {"Idempotency-Key": key or os.urandom(12).hex()}
-        async for event in self._events("POST", "/chat", 0, body, headers):
+        async for event in self._events("POST", "/chat", 0, body, key=key or os.urandom(12).hex()):
             yield event
 
     async def follow(self, run: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
@@ -134,56 +137,66 @@ class Client:
         return await self._ask(HealthBody, "GET", "/healthz")
 
     async def _ask(self, kind: type[T], method: str, path: str, body: Struct | None = None, *, key: str = "") -> T:
-        headers = {"Idempotency-Key": key} if key else {}
-        for attempt in range(1, self._tries + 1):
+        attempts = _Attempts(self._tries)
+        while True:
             try:
-                content = None if body is None else encode(body)
-                typed = headers | ({"Content-Type": "application/json"} if content else {})
-                response = await self._http.request(method, path, content=content, headers=typed)
-                if response.status_code < 400:
-                    return msgspec.json.decode(response.content, type=kind)
-                failure = _failure(response.status_code, response.content, response.headers)
-                # A run that was interrupted has a status and an answer: asking again would give the same.
-                if failure.retry_after_s is None or attempt == self._tries:
-                    raise failure
-                await asyncio.sleep(failure.retry_after_s)
-            except self._failures as error:
-                if attempt == self._tries:
-                    raise ClientError(0, f"The server cannot be reached: {error}") from error
-                await asyncio.sleep(0.2 * 2**attempt)
-        raise AssertionError("unreachable: the last try returns or raises")
+                async with self._call(method, path, body, {"Idempotency-Key": key} if key else {}) as response:
+                    return _decoded(response.status_code, await response.aread(), kind)
+            except ClientError as failure:
+                await attempts.wait_after(failure)
 
     async def _events(
-        self, method: str, path: str, after: int, body: Struct | None = None, headers: JsonObject | None = None
+        self, method: str, path: str, after: int, body: Struct | None = None, *, key: str = ""
     ) -> AsyncIterator[RunEvent]:
         """The events of a run, over lost connections."""
-        lost = 0
+        attempts = _Attempts(self._tries)
         while True:
-            sent: JsonObject = {**(headers or {}), "Last-Event-ID": str(after)}
-            content = encode(body) if body is not None and method == "POST" else None
-            if content is not None:
-                sent["Content-Type"] = "application/json"
+            headers = {"Last-Event-ID": str(after)} | ({"Idempotency-Key": key} if key else {})
             try:
-                async with self._http.stream(method, path, content=content, headers=sent) as response:
-                    if response.status_code >= 400:
-                        raise _failure(response.status_code, await response.aread(), response.headers)
-                    if run := response.headers.get("run-id"):
-                        method, path = "GET", f"/runs/{quote(run)}/events"  # from here on it is resumed
+                async with self._call(method, path, body, headers) as response:
+                    if run := response.headers.get("run-id"):  # from here on it is resumed
+                        method, path, body, key = "GET", f"/runs/{quote(run)}/events", None, ""
                     async for event in _parsed(response.aiter_lines()):
+                        attempts = _Attempts(self._tries)
                         after = max(after, event.number)
                         yield event
                         if event.type == "done":
                             return
-            except self._failures as error:
-                lost += 1
-                if lost >= self._tries:
-                    raise ClientError(0, f"The connection was lost: {error}") from error
-                await asyncio.sleep(0.2 * 2**lost)
+                raise ClientError(0, "The stream ended before the run did.")
             except ClientError as failure:
-                lost += 1
-                if failure.retry_after_s is None or lost >= self._tries:
-                    raise
-                await asyncio.sleep(failure.retry_after_s)
+                await attempts.wait_after(failure)
+
+    @asynccontextmanager
+    async def _call(
+        self, method: str, path: str, body: Struct | None, headers: Mapping[str, str]
+    ) -> AsyncIterator["httpx2.Response"]:
+        """An answer whose status is a success. Raises ClientError, also when the connection is lost while it is read."""
+        content = None if body is None else encode(body)
+        typed = {} if content is None else {"Content-Type": "application/json"}
+        try:
+            async with self._http.stream(method, path, content=content, headers={**headers, **typed}) as response:
+                if response.status_code >= 400:
+                    raise _failure(response.status_code, await response.aread(), response.headers)
+                yield response
+        except self._failures as error:
+            raise ClientError(0, f"The server cannot be reached: {error or type(error).__name__}") from error
+
+
+class _Attempts:
+    """How often one call was tried: again after what passes by itself, for so many times."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._failed = 0
+
+    async def wait_after(self, failure: ClientError) -> None:
+        """Returns when it is time to try again; raises the failure when that would not help."""
+        self._failed += 1
+        passes = failure.status == 0 or failure.retry_after_s is not None
+        if not passes or self._failed >= self._most:
+            raise failure
+        # A run that was interrupted has a status, an answer and no Retry-After: asking again would give the same.
+        await asyncio.sleep(0.2 * 2**self._failed if failure.retry_after_s is None else failure.retry_after_s)
 
 
 def _task(
@@ -194,6 +207,13 @@ def _task(
     tools: Literal["all", "read-only", "none"],
 ) -> TaskBody:
     return TaskBody(message, agent, strategy, context, tools=tools)
+
+
+def _decoded(status: int, content: bytes, kind: type[T]) -> T:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except msgspec.DecodeError as error:  # something else answers there, such as a proxy
+        raise ClientError(status, f"The answer is not one of `ra serve`: {error}.") from error
 
 
 def _failure(status: int, content: bytes, headers: Any) -> ClientError:

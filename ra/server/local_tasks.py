@@ -18,7 +18,7 @@ from ra.server.tasks import Accepted, RunFilter
 
 
 class LocalTasks:
-    """The port `Tasks`, with a `Desk` for the order and `Runs` for what ended of late."""
+    """The port `Tasks`, with a `TaskQueue` for the order and `Runs` for what ended of late."""
 
     def __init__(
         self, agents: Agents, keys: Keys, presence: Presence, log: Log, *, queue: Callable[..., TaskQueue] = TaskQueue

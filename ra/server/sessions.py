@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Callable
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from ra.app import App
 from ra.context.compose.strategy import TaskOrigin as Origin
@@ -34,14 +35,16 @@ class Neighbours(Protocol):
 
 
 class OpenSession:
-    """An open session and what it was opened with."""
+    """An open session, what it was opened with, and the lock of its chat, which the task at work holds."""
 
-    def __init__(self, app: App, strategy: str | None, session: Session, timeline: StoredTimeline) -> None:
+    def __init__(
+        self, app: App, strategy: str | None, session: Session, timeline: StoredTimeline, turn: asyncio.Lock
+    ) -> None:
         self.app = app
         self.strategy = strategy
         self.session = session
         self.timeline = timeline
-        self.busy = True
+        self.turn = turn
         self.used = 0.0
 
     async def close(self) -> None:
@@ -50,7 +53,11 @@ class OpenSession:
 
 
 class Chats:
-    """Opens sessions for tasks. The queue sees to it that a chat has one task at a time."""
+    """Opens sessions for tasks; a chat has one task at a time.
+
+    The queue sees to that as well, but a worker that was taken for dead may still be at the last task of a chat when
+    the next one is given to it.
+    """
 
     def __init__(
         self,
@@ -70,28 +77,32 @@ class Chats:
         self._clock = clock
         self._open: dict[Chat, OpenSession] = {}
         self._closing: dict[Chat, asyncio.Task[None]] = {}
+        self._turns: WeakValueDictionary[Chat, asyncio.Lock] = WeakValueDictionary()
 
     async def enter(self, task: Task) -> OpenSession:
         """The session of the task's chat. Raises SessionInUse while another process writes it, RaError."""
         app, chat = self._agents.app(task), task.chat
-        # A worker that was taken for dead may still be at the last task of the chat, when the next one is given to it.
-        while (live := self._open.get(chat)) is not None and live.busy:  # noqa: ASYNC110 - rare
-            await asyncio.sleep(HANDOVER_LOOK_S)
-        if live is not None and (live.app is not app or live.strategy != task.strategy):
-            self._let_go(chat)
-        if chat in self._closing:
-            await asyncio.wait({self._closing[chat]})
-        live = self._open.pop(chat, None) or await self._opened(app, task)
-        live.busy = True
+        turn = self._turns.setdefault(chat, asyncio.Lock())
+        await turn.acquire()
+        try:
+            live = self._open.get(chat)
+            if live is not None and (live.app is not app or live.strategy != task.strategy):
+                self._let_go(chat)
+            if chat in self._closing:
+                await asyncio.wait({self._closing[chat]})
+            live = self._open.pop(chat, None) or await self._opened(app, task, turn)
+        except BaseException:
+            turn.release()
+            raise
         self._open[chat] = live  # at the end: the first is the one that was idle for longest
         return live
 
-    async def _opened(self, app: App, task: Task) -> OpenSession:
+    async def _opened(self, app: App, task: Task, turn: asyncio.Lock) -> OpenSession:
         """Another server may hold the chat: it lets go of it when its task is done."""
         give_up = self._clock() + HANDOVER_S
         while True:
             try:
-                return _opened(app, task)
+                return _opened(app, task, turn)
             except SessionInUse:
                 if self._presence.alone or self._clock() >= give_up:
                     raise
@@ -100,10 +111,11 @@ class Chats:
     def leave(self, task: Task, *, keep: bool) -> None:
         """The task is done. `keep`: its session can be used again."""
         live = self._open[task.chat]
-        live.busy, live.used = False, self._clock()
+        live.used = self._clock()
+        live.turn.release()
         if not keep or not live.session.saved or not self._presence.alone:
             self._let_go(task.chat)
-        idle = [chat for chat, one in self._open.items() if not one.busy]
+        idle = [chat for chat, one in self._open.items() if not one.turn.locked()]
         for chat in idle[: max(0, len(self._open) - self._most)]:
             self._let_go(chat)
 
@@ -113,7 +125,7 @@ class Chats:
             await asyncio.sleep(min(1.0, self._idle_s / 4))
             # Another server may be waiting for any of them.
             idle_since = self._clock() - (self._idle_s if self._presence.alone else 0)
-            for chat in [chat for chat, one in self._open.items() if not one.busy and one.used <= idle_since]:
+            for chat in [chat for chat, one in self._open.items() if not one.turn.locked() and one.used <= idle_since]:
                 self._let_go(chat)
 
     def _let_go(self, chat: Chat) -> None:
@@ -162,7 +174,7 @@ def origin_of(task: Task) -> Origin:
     return origin(task.agent, task.context.more | place)
 
 
-def _opened(app: App, task: Task) -> OpenSession:
+def _opened(app: App, task: Task, turn: asyncio.Lock) -> OpenSession:
     timeline = _timeline(app, task)
     try:
         session = app.session(timeline, strategy=task.strategy)
@@ -170,7 +182,7 @@ def _opened(app: App, task: Task) -> OpenSession:
     except BaseException:
         timeline.close()
         raise
-    return OpenSession(app, task.strategy, session, timeline)
+    return OpenSession(app, task.strategy, session, timeline, turn)
 
 
 def _timeline(app: App, task: Task) -> StoredTimeline:
