@@ -170,7 +170,7 @@ class Client:
     async def _call(
         self, method: str, path: str, body: Struct | None, headers: Mapping[str, str]
     ) -> AsyncIterator["httpx2.Response"]:
-        """An answer whose status is a success. Raises ClientError, also when the connection is lost while it is read."""
+        """An answer whose status is a success. Raises ClientError, also when the connection is lost meanwhile."""
         content = None if body is None else encode(body)
         typed = {} if content is None else {"Content-Type": "application/json"}
         try:
@@ -179,7 +179,7 @@ class Client:
                     raise _failure(response.status_code, await response.aread(), response.headers)
                 yield response
         except self._failures as error:
-            raise ClientError(0, f"The server cannot be reached: {error or type(error).__name__}") from error
+            raise ClientError(0, f"The server cannot be reached: {str(error) or type(error).__name__}") from error
 
 
 class _Attempts:
