@@ -16,7 +16,7 @@ from ra.config.toolboxes import Toolboxes
 from ra.context.compose import prompt, rotation
 from ra.context.compose.strategy import StoredStrategy, Strategy, TaskOrigin, TimelineStrategy
 from ra.context.settings import STRATEGIES
-from ra.core.errors import ConfigError, UsageError, UserError
+from ra.core.errors import ConfigError, NoModel, UsageError, UserError
 from ra.core.facts import Configured, Said
 from ra.core.messages import Message
 from ra.core.model import ModelInfo, Section
@@ -254,7 +254,7 @@ class App:
         choice = model_choice.named(agent.model)
         if agent.provider is None and choice.provider in IN_PROCESS:
             return choice.provider, choice.model  # a file of one's own needs no key
-        provider = connect.choose(self.env, agent.provider, providers, have_local=self._have_local)
+        provider = self._provider_in_force(choice.provider)
         asked_for = agent.provider is not None and (
             self._by_flag("provider")
             or not self._by_flag("model")
@@ -262,6 +262,16 @@ class App:
         )
         choice = model_choice.choose(agent.model, provider, providers, self.env, asked_for=asked_for)
         return choice.provider or provider, choice.model
+
+    def _provider_in_force(self, of_model: ProviderName | None) -> ProviderName:
+        """Who answers where the model's name does not say it; where nobody is asked, it need not be one with a key."""
+        agent, providers = self.config.agent, self.config.app.providers
+        try:
+            return connect.choose(self.env, agent.provider, providers, have_local=self._have_local)
+        except NoModel:
+            if self.options.sends or of_model is None:
+                raise
+            return of_model
 
     def _by_flag(self, key: str) -> bool:
         """Whether a flag of this run says so, rather than a file."""
@@ -325,8 +335,7 @@ class App:
 
     def _services(self, middleware: MiddlewareSettings) -> Services:
         resolved = self.resolved
-        file = LogFile(resolved.data_dir / "ra.log", clock=self.clock)
-        log = EventLog(file, level=self.config.app.log_level)
+        log = EventLog(LogFile(resolved.data_dir / "ra.log", clock=self.clock), level=self.config.app.log_level)
         # Scripts get no keys in their environment.
         hooks = Hooks(middleware, base=resolved.root, load=plugins.load, call=self.worker.call, env=clean(self.env))
         return Services(

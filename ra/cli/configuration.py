@@ -44,6 +44,7 @@ def options(args: argparse.Namespace, streams: Streams | None) -> Options:
         agent_file=args.agent_file,
         channel="api" if streams is None else "terminal" if streams.out_tty else "pipe",
         agent=args.agent or "",
+        sends=not args.dry_run,
     )
 
 

@@ -35,6 +35,10 @@ class Terminated(BaseException):
 
 FIRST_BYTE_S = 3.0  # how long a pipe may stay silent before the prompt goes without it
 STALL_S = 30.0  # and how long once it has spoken
+NO_MODEL_TO_PRICE = (
+    "No key is set, so --dry-run has to be told for which model: "
+    'name one whose vendor is known, such as ra --dry-run -m sonnet "your question".'
+)
 MAX_PIPED_BYTES = 64 * 1024 * 1024
 
 
@@ -83,9 +87,14 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
     piped = read_stdin(required=not prompt, face=face)
     if not prompt:
         prompt, piped = piped.strip(), ""
+    if args.show_context:  # a list of files: nobody needs to be there who could answer
+        app = App(resolved, options(args, streams), env=env, warn=face.warn)
+        return asyncio.run(_answer(app, args, prompt, piped, face, streams, answer_format))
     try:
         app = _app(args, resolved, env, face, streams)
     except NoModel as error:
+        if args.dry_run:
+            raise NoModel(NO_MODEL_TO_PRICE) from error
         if not on_terminal(streams) or args.output_format != "text":
             raise
         from ra.cli.welcome import offer_local_model, offer_server  # once in a lifetime
@@ -101,7 +110,7 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
     if isinstance(face, TextFace):
         face.embedded = app.chosen_model[0] == "local"
     if not prompt and not piped:
-        if args.show_context or args.dry_run:
+        if args.dry_run:
             pass  # what is always sent can be shown without a prompt
         elif sys.stdin is not None and sys.stdin.isatty() and streams.out_tty:
             if answer_format is not None:

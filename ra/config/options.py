@@ -8,7 +8,7 @@ from ra.tools.settings import Edits
 
 class Options(Value, frozen=True):
     """`edits` unset: as the configuration has it. `read_only`: nothing may be changed, by no tool. `served`: it is a
-    task of the HTTP API.
+    task of the HTTP API. `sends`: a model may be asked; a dry run asks none, so that it needs no key.
     """
 
     tools: bool = True
@@ -22,3 +22,4 @@ class Options(Value, frozen=True):
     channel: str = "pipe"
     agent: str = ""  # the named agent, if it is one
     served: bool = False
+    sends: bool = True

@@ -1,4 +1,4 @@
-"""Reads a YAML file without trusting it: safely, with limits, and remembering the line of every value."""
+"""Reads a YAML or JSON file without trusting it: safely, with limits, and remembering the line of every value."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -63,6 +63,11 @@ def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -
 
     veiled = Veiled(text, name=name)
     text = veiled.text
+    if name.endswith(".json") and text.strip():
+        from ra.config import jsonfile  # hardly anybody has such a file
+
+        jsonfile.check(veiled.replace(text, lambda _: "0"), name=name)
+        text = jsonfile.as_yaml(text)
     try:
         loader = yaml.SafeLoader(text)
     except yaml.YAMLError as error:

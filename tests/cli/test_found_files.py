@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from ra.core.value import JsonObject
+from ra.providers.model_choice import newest
 from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import Shell
@@ -51,6 +52,26 @@ def test_show_context_lists_everything(shell: Shell, project: Path, hello: Any) 
         [".claude/settings.json", "ignored"],
         [".mcp.json.files", "ignored"],
     ]
+
+
+def test_what_is_found_is_listed_without_a_key_and_without_a_provider(shell: Shell, project: Path) -> None:
+    done = shell.ra("--show-context", "-m", "no-such-model", "see @docs/style.md and @missing.md")
+    assert (done.returncode, b"docs/style.md\tstable" in done.stdout) == (0, True)
+    assert "@docs/style.md → docs/style.md" in done.stdout.decode()
+    assert b"missing.md" in done.stderr
+
+
+def test_a_request_is_priced_without_a_key_where_the_model_says_whose_it_is(shell: Shell, project: Path) -> None:
+    report = shell.json("--dry-run", "-m", "haiku", "hi")
+    assert (report["model"], float(report["cost"]) > 0) == (newest("haiku"), True)
+    agent = shell.json("--dry-run", "--set", "agent.model=gpt-5", "hi")
+    assert (agent["model"], float(agent["cost"]) > 0) == ("gpt-5", True)
+    unnamed = shell.ra("--dry-run", "hi")
+    assert (unnamed.returncode, b"--dry-run -m sonnet" in unnamed.stderr) == (2, True)
+    misspelt = shell.ra("--dry-run", "-m", "claude-sonet-4-6", "hi")
+    assert (misspelt.returncode, b"did you mean claude-sonnet-4-6" in misspelt.stderr) == (2, True)
+    unpriced = shell.ra("--dry-run", "-m", "qwen3-coder", "hi")
+    assert (unpriced.returncode, b"--dry-run -m sonnet" in unpriced.stderr) == (2, True)
 
 
 def test_dry_run_prices_all_and_the_fixed_part_stays_small(shell: Shell, project: Path, hello: Any) -> None:

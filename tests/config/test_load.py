@@ -310,6 +310,38 @@ def test_an_agentx_json_with_a_wrong_value_is_refused_with_its_line(project: Pat
         load.resolve(cwd=project, env=ENV)
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"agent": {"model": "x",}\n}', "1: this is not valid JSON: a value is missing here, or the comma before"),
+        ('{\n "agent": {}\n "session": {}\n}', "3: this is not valid JSON: expecting ',' delimiter"),
+        ('{\n // mine\n "agent": {}\n}', "2: this is not valid JSON: JSON has no comments"),
+        ("agent:\n  model: x\n", "1: this is not valid JSON: expecting value"),
+        ('{"agent": {"maxCost": NaN}}', " this is not valid JSON: NaN is no number"),
+        ('{\n"agent": 1}', "2: agent is 1; it must be a mapping"),
+        ("[" * 100_000, " nested too deep; make it flatter"),
+        ("[" * 70 + "]" * 70, "1: nested more than 64 levels deep; make it flatter"),
+        ("[1]", "1: a configuration file is a mapping"),
+    ],
+)
+def test_a_broken_agentx_json_is_refused_as_json_with_its_line(project: Path, text: str, problem: str) -> None:
+    file = project / "agentx.json"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as raised:
+        load.resolve(cwd=project, env=ENV)
+    assert str(raised.value).startswith(f"{file}:{problem}")
+
+
+def test_all_that_json_can_write_is_read_from_an_agentx_json(project: Path) -> None:
+    (project / "agentx.json").write_text(
+        '{\n\t"agent": {\n\t\t"maxCost": 25e-2, "maxTokenBudget": 1E5,\t"maxIterations": ${N:-7},\n'
+        '\t\t"systemPrompt": "tab \\t, \\u00e4, \\ud83d\\ude00, \\\\ud83d, 1e3 \\/ \\"${UNSET:-8}\\""\n\t}\n}\n'
+    )
+    agent = load.resolve(cwd=project, env=ENV, trusting=True).config.agent
+    assert (agent.max_cost, agent.max_token_budget, agent.max_iterations) == (0.25, 100_000, 7)
+    assert agent.system_prompt == 'tab \t, ä, 😀, \\ud83d, 1e3 / "8"'
+
+
 def test_folders_of_the_wiki_are_the_project_s_whoever_names_them(project: Path, tmp_path: Path) -> None:
     user = tmp_path / "home/.config/ra/ra.yaml"
     user.parent.mkdir(parents=True)

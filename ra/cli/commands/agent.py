@@ -73,7 +73,8 @@ def capability(
     changed = change(file, ("agents", agent, "contextStrategy"), value)
     word = f"{'' if changed else 'already '}{value or ('cleared' if changed else 'not set')}"
     call.streams.err(f"{agent}: contextStrategy {word} in {file}.\n")
-    now = call.resolve(agent).config.session.context_strategy
-    expected = value or call.resolve(None).config.session.context_strategy  # cleared: what holds for all
-    if now != expected:
-        call.streams.err(f"But {now!r} is in force: another file or flag says so; see ra agent show {agent}.\n")
+    resolved = call.resolve(agent)
+    now = resolved.config.session.context_strategy
+    if now != value:
+        origin = resolved.origins["session", "contextStrategy"]
+        call.streams.err(f"But {now!r} is in force: {origin} says so; see ra agent show {agent}.\n")

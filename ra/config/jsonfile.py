@@ -1,0 +1,59 @@
+"""Checks a configuration file that is JSON, and writes it so that the YAML reader finds the same values in it."""
+
+import json
+import re
+from decimal import Decimal
+from typing import NoReturn
+
+from ra.core.errors import ConfigError
+
+LARGEST_EXPONENT = 400  # beyond it a number is none that any key could take; written out it would fill the memory
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|\t')
+_PAIR = re.compile(r"\\u([dD][89abAB][\da-fA-F]{2})\\u([dD][c-fC-F][\da-fA-F]{2})|\\.")
+
+
+def check(text: str, *, name: str) -> None:
+    """Raises ConfigError with the line of what is no JSON."""
+    try:
+        json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_number)
+    except json.JSONDecodeError as error:
+        raise ConfigError(f"{name}:{error.lineno}: this is not valid JSON: {_explained(error)}.") from error
+    except ValueError as error:
+        raise ConfigError(f"{name}: this is not valid JSON: {error}.") from error
+    except RecursionError as error:
+        raise ConfigError(f"{name}: nested too deep; make it flatter.") from error
+
+
+def as_yaml(text: str) -> str:
+    """Valid JSON, with what YAML reads otherwise in YAML's way, on the same lines: tabs, 1e3, pairs of surrogates."""
+    return _TOKEN.sub(lambda match: _written(match.group()), text)
+
+
+def _written(text: str) -> str:
+    if text == "\t":
+        return " "  # inside a string JSON allows none
+    if text.startswith('"'):
+        return _PAIR.sub(lambda match: _joined(match) if match.group(1) else match.group(), text)
+    exponent = text.lower().partition("e")[2]
+    if not exponent or abs(int(exponent)) > LARGEST_EXPONENT:
+        return text
+    return format(Decimal(text), "f")
+
+
+def _joined(pair: re.Match[str]) -> str:
+    high, low = (int(half, 16) for half in pair.groups())
+    return f"\\U{0x10000 + ((high - 0xD800) << 10) + low - 0xDC00:08x}"
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is no number")
+
+
+def _explained(error: json.JSONDecodeError) -> str:
+    rest = error.doc[error.pos :].lstrip()
+    if rest.startswith(("//", "/*", "#")):
+        return "JSON has no comments; take this one out, or use ra.yaml"
+    if rest.startswith(("}", "]")):
+        return "a value is missing here, or the comma before is one too many"
+    return error.msg[:1].lower() + error.msg[1:]
