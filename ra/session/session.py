@@ -268,7 +268,8 @@ class Session:
         if self.configured is None:
             raise UsageError("There is nothing to compact yet; ask something first.")
         assembly = await self._loop.turn.assemble(reason, focus=focus)
-        return next((fact for fact in assembly.facts if isinstance(fact, Checkpointed)), None)
+        steps = [fact for fact in assembly.facts if isinstance(fact, Checkpointed)]
+        return msgspec.structs.replace(steps[0], after=steps[-1].after) if steps else None
 
     def attachments(self) -> "list[Attachment]":
         """What the model still sees of attached files, pages and outputs."""

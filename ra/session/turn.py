@@ -134,8 +134,9 @@ class Turn:
         self._journal.record(*assembly.facts)
         self._progress.count(*assembly.facts)
         for checkpoint in _checkpoints(assembly):
-            self._progress.compactions += 1
-            self._progress.emit(Compacted(checkpoint))
+            if checkpoint.after < checkpoint.before:  # a step that later ones made good is none to report
+                self._progress.compactions += 1
+                self._progress.emit(Compacted(checkpoint))
             await self._hooks.after_compaction(checkpoint)
 
     def _give_up(self, assembly: Assembly, window: Window) -> None:

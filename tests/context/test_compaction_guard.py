@@ -41,6 +41,21 @@ def test_what_a_clip_cut_is_put_back_too():
     assert assembly.tokens <= 3600
 
 
+@pytest.mark.parametrize("old_words", [300, 900, 1500])
+def test_no_step_is_accounted_as_larger_than_before_when_kept_words_go_into_its_marker(old_words):
+    one = engine(8000, strategy="digest", must_keep=[r"id-\d+ \w+ \w+ \w+"])
+    log = started(one)
+    log.say(*step(1, words(old_words)))
+    log.say(*step(2, words(9000) + " ".join(f"id-{n} alpha beta gamma" for n in range(300)) + words(9000)))
+    before = one.measure(exact=True)
+    assembly = assemble(one)
+    steps = [fact for fact in assembly.facts if isinstance(fact, Checkpointed)]
+    assert len(steps) > 1
+    assert [fact.before for fact in steps] == [before, *(fact.after for fact in steps[:-1])]
+    assert all(fact.after <= fact.before for fact in steps)
+    assert steps[-1].after == assembly.tokens
+
+
 def test_a_pattern_that_would_take_for_ever_is_given_up_with_a_warning():
     one = engine(4000, must_keep=[r"(a+)+$", "the red button"])
     log = started(one)

@@ -247,13 +247,20 @@ def _kept(words: Sequence[str]) -> str:
 
 
 def _accounted(view: View, facts: Sequence[Fact], reason: str, allowance: Allowance) -> tuple[Fact, ...]:
-    """The facts with their reason and with what each did to the size."""
-    accounted: list[Fact] = []
-    before = allowance.scaled(view)
+    """The facts with their reason and with what each did to the size.
+
+    They are recorded together and only what they end in is sent. Words that are put back may make a step larger again:
+    then the growth is that of the steps before, and a step that took nothing off in the end has the same size twice.
+    """
+    sizes: list[int] = []
+    before, step = allowance.scaled(view), view
     for fact in facts:
-        view = view.after(fact)
+        step = step.after(fact)
+        sizes.append(allowance.scaled(step))
+    accounted: list[Fact] = []
+    for number, fact in enumerate(facts):
         if isinstance(fact, Checkpointed):
-            after = allowance.scaled(view)
+            after = min(before, max(sizes[number:]))
             fact = msgspec.structs.replace(fact, reason=reason, before=before, after=after)
             before = after
         accounted.append(fact)
