@@ -5,8 +5,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from ra.system.files import open_resolved
+
 FILE_NAME = "ra.yaml"
 AGENTX_NAME = "agentx.json"  # the same keys as JSON, below ra.yaml
+_CONFIG_BYTES = 1_000_000
 
 
 def git_root(cwd: Path) -> Path | None:
@@ -80,8 +83,9 @@ def programs(env: Mapping[str, str], root: Path) -> list[str]:
 def obeyed_by_git(root: Path) -> list[str]:
     """The project's own files that its git configuration names: hooks elsewhere (`.husky`), and what it includes."""
     try:
-        text = (root / ".git" / "config").read_text("utf-8", "replace")
-    except OSError:  # no repository, or a worktree
+        with open_resolved(root / ".git" / "config") as file:
+            text = file.read(_CONFIG_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError):  # no repository, a worktree, or no file
         return []
     if "path" not in text.casefold():
         return []

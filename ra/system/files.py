@@ -14,6 +14,7 @@ from io import BufferedReader
 from pathlib import Path
 
 from ra.core.text import shown
+from ra.system.secret_names import is_secret
 
 IMAGE_TYPES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 PDF = "application/pdf"
@@ -94,11 +95,14 @@ def owned_bytes(
 ) -> bytes:
     """What a plain file holds that is the user's own (or root's) and lies within `bounds`, links followed.
 
+    Within bounds it is no file that may hold secrets: a project's link could name any.
     Raises OSError, and ValueError with what is wrong with the file.
     """
     real = os.path.realpath(path)
     if bounds is not None and not f"{real}/".startswith(os.path.realpath(bounds).rstrip("/") + "/"):
         raise ValueError(f"it leads out of {shown(os.fspath(bounds))} to {shown(real)}")
+    if bounds is not None and is_secret(os.path.relpath(real, os.path.realpath(bounds))):
+        raise ValueError(f"it leads to {shown(real)}, which may hold secrets")
     with open_regular(real) as file:
         status = os.fstat(file.fileno())
         if status.st_uid not in (os.geteuid() if uid is None else uid, 0):

@@ -8,6 +8,7 @@ from pathlib import Path
 from ra.core.text import clean
 from ra.core.value import Value
 from ra.system.files import open_resolved
+from ra.system.secret_names import is_secret
 from ra.timeline.search import rank
 
 MAX_FILES = 5_000
@@ -49,7 +50,7 @@ def query(words: str, dirs: Sequence[Path], *, root: Path, limit: int = 5) -> li
 
 
 def _articles(dirs: Sequence[Path]) -> Iterator[Path]:
-    """Markdown files of the folders, in a steady order; hidden ones and links that lead out are left alone."""
+    """Markdown files of the folders, in a steady order, but hidden ones and links that lead out or to secrets."""
     remaining = MAX_FILES
     for folder in dirs:
         home = os.path.realpath(folder)
@@ -58,7 +59,8 @@ def _articles(dirs: Sequence[Path]) -> Iterator[Path]:
             for name in sorted(names):
                 if name.lower().endswith(SUFFIXES) and not name.startswith("."):
                     path = Path(place, name)
-                    if path.is_file() and Path(os.path.realpath(path)).is_relative_to(home):
+                    real = Path(os.path.realpath(path))
+                    if path.is_file() and real.is_relative_to(home) and not is_secret(str(real.relative_to(home))):
                         yield path
                         remaining -= 1
                     if not remaining:
