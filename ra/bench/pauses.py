@@ -1,7 +1,8 @@
 """What a session's pauses cost under several ways to treat the provider's cache, at the times of its transcript."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -43,13 +44,18 @@ def policies(steps: Sequence[Step], row: PriceRow, rules: CacheRules) -> Policie
     short = [bill.short(step, warm=gap <= rules.lifetime_s) for step, gap in zip(steps, gaps, strict=True)]
     hour = [bill.hour(step, warm=gap <= LONG_LIFETIME_S) for step, gap in zip(steps, gaps, strict=True)]
     return Policies(
-        sum(short),
-        sum(hour),
-        sum(bill.bridged(steps, number, gap, every_s=PING_S) for number, gap in enumerate(gaps)),
+        _total(short),
+        _total(hour),
+        _total(bill.bridged(steps, number, gap, every_s=PING_S) for number, gap in enumerate(gaps)),
         _decided(steps, bill, CacheSettings()),
         _decided(steps, bill, CacheSettings(keep_warm="auto")),
-        sum(bill.best(steps, number, gap) for number, gap in enumerate(gaps)),
+        _total(bill.best(steps, number, gap) for number, gap in enumerate(gaps)),
     )
+
+
+def _total(bills: Iterable[Decimal]) -> float:
+    """Summed before it is rounded: how a sum of floats is rounded differs between versions of Python."""
+    return float(sum(bills, Decimal(0)))
 
 
 class _Bill:
@@ -61,21 +67,21 @@ class _Bill:
         read = step.known if warm and step.known >= self.rules.minimum else 0
         return Usage(output=step.output, cache_read=read, cache_write=step.total - read)
 
-    def short(self, step: Step, *, warm: bool) -> float:
-        return float(self.row.price(self.usage(step, warm=warm)))
+    def short(self, step: Step, *, warm: bool) -> Decimal:
+        return self.row.price(self.usage(step, warm=warm))
 
-    def hour(self, step: Step, *, warm: bool) -> float:
-        return float(self.row.price(self.usage(step, warm=warm), long_lived=True))
+    def hour(self, step: Step, *, warm: bool) -> Decimal:
+        return self.row.price(self.usage(step, warm=warm), long_lived=True)
 
-    def ping(self, total: int) -> float:
-        return float(self.row.price(Usage(output=BRIDGE_OUTPUT, cache_read=total)))
+    def ping(self, total: int) -> Decimal:
+        return self.row.price(Usage(output=BRIDGE_OUTPUT, cache_read=total))
 
-    def bridged(self, steps: Sequence[Step], number: int, gap: float, *, every_s: float) -> float:
+    def bridged(self, steps: Sequence[Step], number: int, gap: float, *, every_s: float) -> Decimal:
         """This call, after as many small calls as the pause before it needs."""
         pings = math.ceil(gap / every_s) - 1 if gap > self.rules.lifetime_s else 0
         return self.short(steps[number], warm=True) + pings * self.ping(steps[number - 1].total)
 
-    def best(self, steps: Sequence[Step], number: int, gap: float) -> float:
+    def best(self, steps: Sequence[Step], number: int, gap: float) -> Decimal:
         """This call at the least that the pause before it can cost, known beforehand."""
         step = steps[number]
         if gap <= self.rules.lifetime_s:
@@ -96,14 +102,15 @@ def _decided(steps: Sequence[Step], bill: _Bill, settings: CacheSettings) -> flo
     model = bill.row.model
     lifetime = CacheLifetime(lambda _: bill.row, lambda _: bill.rules, settings=settings)
     lifetime.observe(TimelineEvent(0, steps[0].time, Configured("", model, "timeline")))
-    dollars, used, life_s = 0.0, -math.inf, 0.0
+    bills: list[Decimal] = []
+    used, life_s = -math.inf, 0.0
     before: Step | None = None
     for step in steps:
         while before is not None and (due_s := lifetime.due_in_s(used)) is not None and used + due_s < step.time:
             now = used + due_s
             decision = lifetime.in_pause()
             if decision.action == "bridge":
-                dollars += bill.ping(before.total)
+                bills.append(bill.ping(before.total))
                 lifetime.observe(TimelineEvent(0, now, Spent(model, Usage(cache_read=before.total), purpose="bridge")))
                 used = now
             lifetime.observe(TimelineEvent(0, now, decision))
@@ -112,7 +119,7 @@ def _decided(steps: Sequence[Step], bill: _Bill, settings: CacheSettings) -> flo
             lifetime.observe(TimelineEvent(0, step.time, decision))
         long_lived = lifetime.long_lived
         usage = bill.usage(step, warm=step.time - used <= life_s)
-        dollars += float(bill.row.price(usage, long_lived=long_lived))
+        bills.append(bill.row.price(usage, long_lived=long_lived))
         lifetime.observe(TimelineEvent(0, step.time, Spent(model, usage, long_lived=long_lived)))
         before, used, life_s = step, step.time, lifetime.lifetime_s
-    return dollars
+    return _total(bills)

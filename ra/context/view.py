@@ -1,7 +1,9 @@
 """Folds the facts of a timeline, one at a time, into what the model sees next."""
 
+from bisect import bisect_left
 from collections.abc import Iterable
 from copy import copy
+from operator import attrgetter
 from typing import Literal, assert_never
 
 import msgspec
@@ -80,12 +82,13 @@ class Group(msgspec.Struct, frozen=True, gc=False):
         return None in self.results
 
 
+_place = attrgetter("place")
 _CONTAINERS = (
-    "entries", "groups", "hidden", "prompted", "kept", "_standing", "_settled", "_clips", "_short", "_open", "_list",
+    "entries", "groups", "prompted", "kept", "_standing", "_settled", "_clips", "_short", "_open", "_list",
     "_offsets", "rewrites",
 )  # fmt: skip
-_STATE = ("groups", "hidden", "kept", "_settled", "_clips")  # what a rewrite changes, and going back restores
-_NAMED_STATE = ("summary", "first", "_gap")
+_STATE = ("groups", "kept", "_settled", "_clips")  # what a rewrite changes, and going back restores
+_NAMED_STATE = ("hidden", "summary", "first", "_gap")  # the same of what is replaced as a whole
 
 OMITTED = "[The user took "  # how the marker of an omission begins
 
@@ -98,7 +101,7 @@ class View:
         self.configured: Configured | None = None
         self.entries: dict[str, Entry] = {}
         self.groups: list[Group] = []  # visible, by place
-        self.hidden: list[Group] = []  # by compactions of this segment
+        self.hidden: tuple[Group, ...] = ()  # by compactions of this segment, by place
         self.prompted: list[Group] = []  # all that the user said in this session, also in segments before
         self.kept: set[int] = set()  # positions that the user wants in every request
         self.summary = ""
@@ -223,16 +226,13 @@ class View:
 
     def notices(self) -> dict[str, Section]:
         """The newest visible notice of each name."""
-        standing = {group.section.name: group.section for group in self.groups if group.section}
-        return self._settled | standing
+        return self._settled | {group.section.name: group.section for group in self.groups if group.section}
 
     def shown(self, group: Group) -> tuple[Message, ...]:
         """The messages of a group as the model sees them, with a result for every call."""
         head = self.clipped(group.item)
         if group.place == self.first:
             head = render.summarized(head, self.summary)
-        if not group.results:
-            return (head,) if head.blocks else ()
         answers = tuple(
             self.clipped(item) if item else render.missing(call)
             for call, item in zip(group.item.message.calls, group.results, strict=True)
@@ -315,11 +315,8 @@ class View:
             group = self.groups[index]
             if not group.open:
                 continue
-            waiting = [
-                number
-                for number, (call, answer) in enumerate(zip(group.item.message.calls, group.results, strict=True))
-                if answer is None and call.id == call_id
-            ]
+            calls, answers = group.item.message.calls, group.results
+            waiting = [n for n, call in enumerate(calls) if call.id == call_id and answers[n] is None]
             if waiting:
                 results = (*group.results[: waiting[0]], item, *group.results[waiting[0] + 1 :])
                 self.groups[index] = msgspec.structs.replace(group, results=results)
@@ -349,7 +346,7 @@ class View:
         """Begin anew with these messages. Entries are no part of them: they live in the system part from here on."""
         self._settle_entries()
         self._keep(())
-        self.hidden, self.first = [], None
+        self.hidden, self.first = (), None
         self._clips, self._short, self._open = {}, {}, set()
         under_prompt = Text(render.under_prompt(self.summary))
         summarized, block = False, 0
@@ -370,19 +367,22 @@ class View:
         ]
         self._settle_entries()
         self._settle_notices(dropped, staying)
-        self.hidden, self.summary, self.first = [], "", None
+        self.hidden, self.summary, self.first = (), "", None
         opening = Item((self.at, 0), say("user", rotation.handover, name=render.HANDOVER))
         self._keep((*([Group("handover", opening)] if rotation.handover else []), *staying))
 
     def _compact(self, checkpoint: Checkpointed) -> None:
         self._settle_entries()
-        self._clip(checkpoint)
+        if checkpoint.clips or checkpoint.summary:
+            self._clip(checkpoint)
         covered = [group for group in self.groups if self._covers(checkpoint, group)]
         places = {group.place for group in covered}
         staying = [group for group in self.groups if group.place not in places]
         self._settle_notices(covered, staying)
         gone = [group for group in covered if group.kind != "marker"]
-        self.hidden = sorted((*self.hidden, *gone), key=lambda group: group.place)
+        if gone:  # mostly behind all that was hidden before, which may be very much and is not sorted again
+            first = bisect_left(self.hidden, min(map(_place, gone)), key=_place)
+            self.hidden = self.hidden[:first] + tuple(sorted((*self.hidden[first:], *gone), key=_place))
         if checkpoint.marker and covered:
             self._gap = place = _place_of_marker(covered[0])
             self._clips.pop(place, None)  # it was about the marker that stood here before
@@ -397,7 +397,7 @@ class View:
         """Show what stands at a position, whole; the marker of an omission that stood for it alone goes."""
         self.kept.add(at)
         back = [group for group in self.hidden if any(item.place[0] == at for item in group.items)]
-        self.hidden = [group for group in self.hidden if group not in back]
+        self.hidden = tuple(group for group in self.hidden if group not in back)
         self._clips = {place: keep for place, keep in self._clips.items() if place[0] != at}
         self._short = {place: short for place, short in self._short.items() if place[0] != at}
         gaps = {_place_of_marker(group) for group in back}
@@ -422,7 +422,7 @@ class View:
             setattr(self, name, value.copy() if name in _STATE else value)
         self._short, self._sections = {}, None
         self.prompted = [group for group in self.prompted if group.at <= to]
-        self.hidden = [group for group in self.hidden if group.at <= to]
+        self.hidden = tuple(group for group in self.hidden if group.at <= to)
         self.kept = {at for at in self.kept if at <= to}
         self.first = self.first if self.first is None or self.first[0] <= to else None
         self._keep(group for group in self.groups if group.at <= to and group.kind != "entry")

@@ -134,7 +134,7 @@ class CacheLifetime:
         if row is not None and self._gone_but_for_an_hour(self._pause):
             missed += _rewriting(row, self._total)
             if self._choice == "short":  # all of it would be written now, and dearer
-                premium += _hour_more(row, self._total)
+                premium += row.hour_premium(self._total)
         return missed, premium
 
     def _can_choose(self, rules: CacheRules) -> bool:
@@ -196,7 +196,7 @@ class CacheLifetime:
                 self._missed += _rewriting(row, self._total)
                 if not spent.long_lived:
                     written = max(0, min(written, total - self._total))  # with an hour the rest would have been read
-            self._premium += _hour_more(row, written)
+            self._premium += row.hour_premium(written)
         if pause > rules.lifetime_s:
             self._pauses.append(pause)
         self._used = self._answered = sent
@@ -233,12 +233,6 @@ def _writing(row: "PriceRow", total: int) -> Decimal:
 def _rewriting(row: "PriceRow", total: int) -> Decimal:
     """Dollars that a request costs more when it is not in the cache."""
     return _writing(row, total) - row.price(Usage(cache_read=total))
-
-
-def _hour_more(row: "PriceRow", written: int) -> Decimal:
-    """Dollars that writing so much for an hour costs more."""
-    usage = Usage(cache_write=written)
-    return row.price(usage, long_lived=True) - row.price(usage)
 
 
 def _minutes(seconds: float) -> str:

@@ -14,6 +14,7 @@ from ra.costs.public_prices import Catalog, Rates, dated, load
 from ra.costs.settings import PriceSettings
 
 MILLION = Decimal(1_000_000)
+DAY_S = 86_400
 FREE = Rates()
 
 # Rates and tier 2 of the cost model that ra's strategies were measured with; the public table has another tier here.
@@ -68,6 +69,11 @@ class PriceRow(Value, frozen=True):
             + usage.cache_write * write
         ) / MILLION
 
+    def hour_premium(self, written: int) -> Decimal:
+        """Dollars that writing so much, and nothing else, costs more for an hour."""
+        rates = self.at(written)
+        return written * (rates.cache_write_1h - rates.cache_write) / MILLION
+
 
 def _for_an_hour(rates: Rates) -> Rates:
     return msgspec.structs.replace(rates, cache_write=rates.cache_write_1h)
@@ -91,18 +97,18 @@ class Prices:
         self._cache_file = cache_file
         self._clock = clock
         self._catalog: Catalog | None = None
-        self._found: dict[tuple[str, str, str], PriceRow | None] = {}
+        self._rows: dict[tuple[str, str, int], PriceRow | None] = {}  # of a model and provider on a day
 
     def row(self, model: str, provider: str = "", *, at: float | None = None) -> PriceRow | None:
         """The model's row on that day (today unless `at` says otherwise), None when nobody knows its price.
 
         A local model costs nothing. A scripted one costs what its name says, and nothing if the name says nothing.
         """
-        day = time.strftime("%Y-%m-%d", time.gmtime(self._clock() if at is None else at))
-        key = (model, provider, day)
-        if key not in self._found:
-            self._found[key] = self._find(model, provider, day)
-        return self._found[key]
+        now = self._clock() if at is None else at
+        key = (model, provider, int(now // DAY_S))
+        if key not in self._rows:
+            self._rows[key] = self._find(model, provider, time.strftime("%Y-%m-%d", time.gmtime(now)))
+        return self._rows[key]
 
     def price(self, model: str, usage: Usage, provider: str = "", *, at: float | None = None) -> Decimal | None:
         row = self.row(model, provider, at=at)

@@ -80,6 +80,7 @@ _OTHER = CacheRules("automatic", 1024, 128)
 _BY_PROVIDER = {"anthropic": "claude", "google": "gemini-2.5-flash"}
 
 
+@cache
 def rules_for(
     model: str, provider: str = "", *, write_costs_more: bool = False, long_lived: bool = False
 ) -> CacheRules:

@@ -37,7 +37,7 @@ def test_going_back_behind_a_compaction_takes_it_back() -> None:
     )
     view = folded(*FACTS[:6], cut, *FACTS[6:], Rewound(4))
     assert view.messages == folded(*FACTS[:4]).messages
-    assert (view.hidden, view.summary) == ([], "")
+    assert (view.hidden, view.summary) == ((), "")
 
 
 @given(st.lists(st.sampled_from(["cut", "keep", "talk"]), max_size=12), st.data())
