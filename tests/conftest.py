@@ -20,7 +20,7 @@ SECRETS = ("ANTHROPIC_", "OPENAI_", "GEMINI_", "GOOGLE_", "AWS_", "AZURE_", "RA_
 
 @pytest.fixture(autouse=True, scope="session")
 def _signals_are_heard() -> None:
-    """A runner under nohup ignores SIGHUP, one behind a script's `&` SIGINT: every process of a test would do so too."""
+    """A runner under nohup ignores SIGHUP, one behind a script's `&` SIGINT, and with it what a test starts."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
