@@ -9,13 +9,28 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from ra.context.compaction.figures import FIGURE, NOMINAL, are_figures, are_measures, is_figure
+from ra.context.compaction.kinds import CHOOSES, LANGUAGES, kind_of
+
 LONGEST_LEAD = 40  # characters before a colon that are a label, or say no more than that something changes
 LONGEST_VALUE = 4  # words that may differ between a sentence and the one that replaces it
 PLAIN_VALUE = 2  # the same, where these are no figures and nothing says that something changes
-NOMINAL = 4  # words of a sentence without a verb, at most: a name and a measure
+LONGEST_CHOICE = 8  # words of a sentence that chooses one value of a kind
 SHARED = 0.5  # of the words of a sentence, at least, that the one which replaces it repeats
 
-_ENDS = re.compile(r"(?<=[。！？])|(?<=[.!?؟।])\s+|\n+")
+_MONTHS = r"jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]"
+# "3. Mai" goes on. A rule that is hung on to a long sentence is one of its own.
+_HANGS_ON = (
+    r"(?:and|but|also|und|aber|y|pero|et|mais)\s+(?:(?:also|please|auch|bitte|from now on|ab jetzt)\s+)*"
+    r"(?:never|always|don'?t|do not|use|keep|make sure|nie|niemals|immer|verwende|benutze|nunca|siempre|no|usa|jamais"
+    r"|toujours)\b"
+)
+_ENDS = re.compile(
+    rf"(?<=[。！？；])|(?<!\b\d\.)(?<!\b\d\d\.)(?<=[.!?؟।;؛])\s+|(?<=\d\.)\s+(?!(?:{_MONTHS}))|\n+"
+    rf"|(?<=,)\s+(?={_HANGS_ON})",
+    re.I,
+)
+_JOINS = re.compile(r"^\s*(?:(?:and|but|also|und|aber|auch|pero|mais)\b\s*)+", re.I)
 _SIGN = r"\u3040-\u30ff\u3400-\u9fff"  # Chinese and Japanese: a sign is a word
 _WORD = re.compile(
     rf"[{_SIGN}]|[$€£¥]?[^\W{_SIGN}]+(?:[.\-/:@'’][^\W{_SIGN}]+)*%?|[=:：≠]",
@@ -26,7 +41,8 @@ _MARKS = re.compile(r"[\u064b-\u0652]")  # vowels above and below Arabic letters
 # --- one form for many languages ---
 
 _ARTICLES = re.compile(
-    r"\b(?:the|an?|der|die|das|den|dem|des|eine?[nmrs]?|les?|la|el|los|las)\b|^\s*(?:The|An?|Der|Die|Das|Les?|La|El)\b"
+    r"\b(?:the|an|a(?! (?:partir|ser|la|las|los)\b)|der|die|das|den|dem|des|eine?[nmrs]?|les?|la|el|los|las)\b"
+    r"|^\s*(?:The|An|A(?! partir)|Der|Die|Das|Les?|La|El)\b"
 )
 _POLITE = re.compile(r"\b(?:please|bitte|por favor|s'il (?:te|vous) pla[iî]t|пожалуйста)\b|请|請|(?<!\w)من فضلك(?!\w)")
 # "Set X to V", "setze X auf V", "把X设为V", "X wird auf V verschoben": X = V.
@@ -40,11 +56,25 @@ _CHANGES_TO = (
     ),
     re.compile(r"[把将將](.{1,20}?)(?:改|换|換|调|調|升)(?:整|级|級)?(?:为|為|成|到)"),
 )
+# "Switch from X to Y", "nicht mehr X, sondern Y", "XではなくY": Y ≠ X.
+_FROM_TO = re.compile(
+    r"^\s*(?:(?:we|let's|wir|nous|please)\s+)*(?:(?:have|are|will|haben|werden)\s+)?(?:now\s+)?"
+    r"(?:switch(?:ed|ing)?|mov(?:e|ed|ing)|migrat(?:e|ed|ing)|chang(?:e|ed|ing)|wechsel[nt]?|wechsle)\s+(?:over\s+)?"
+    r"(?:from|von)\s+(.{1,30}?)\s+(?:to|auf|zu)\s+([^\s,.;]+)"
+)
+_NO_LONGER_BUT = re.compile(
+    r"(?:\bnicht mehr\s+(.{1,30}?),\s*sondern\b|\bno longer\s+(.{1,30}?),?\s*but\b"
+    r"|\bya no\s+(?:es\s+)?(.{1,30}?),?\s*sino\b"
+    r"|不再(?:是|用)?(.{1,20}?)[，,]?\s*而(?:是|用)|(?<!\w)لم يعد\s+(.{1,30}?)\s+بل(?!\w))\s*([^\s,.;。，]+)"
+)
+_NOT_BUT = re.compile(r"([^\s、。]{1,20}?)(?:では?なく、?|じゃなく(?:て)?、?|の代わりに)([^\s、。をにはが]{1,20})")
 _IS_MOVED = re.compile(
     r"\b(?:wird|wurde|ist)\s+(?:auf|zu|nach)\s+(.{1,40}?)\s+"
     r"(?:verschoben|geändert|gesetzt|erhöht|gesenkt|verlegt|umgestellt)"
 )
 _SHALL_BE = re.compile(r"\b(?:soll(?:en|te)?|muss|müssen)\s+(.{1,40}?)\s+sein\b")
+_NEGATED = re.compile(r"(?P<ne>\bn['’](?=\w))|ないで(?:ください|下さい)?|(?P<may>てもいい(?:です)?)", re.I)
+_SIGNS = {"ne": "ne ", "may": " 可 以 ", "": " 不 "}
 # What says that something has a value now: one sign for all of them, so that "is", "is now" and "changes to" are alike.
 _IS = re.compile(
     r"\b(?:(?:(?:has|have|is|are|was|were|will)\s+)?(?:been\s+)?(?:chang(?:es|ed)|mov(?:es|ed)|set|switch(?:es|ed)|raised"
@@ -54,7 +84,8 @@ _IS = re.compile(
     r"|(?:est|sont|sera|devient)(?:\s+(?:maintenant|désormais))?"
     r"|(?:es|son|será|ahora es|pasa a ser)|(?:é|são|será|agora é)|(?:è|sono|sarà|diventa)|är)\b"
     r"|(?<!\w)(?:هو|هي|أصبح|أصبحت|صار|صارت|يكون|تكون)(?:\s+الآن)?(?!\w)"
-    r"|(?:现在|現在)?(?:更)?(?:调整为|調整為|调整到|改为|改為|改成|换成|換成|变为|變為|变成|變成|改用|设置为|设定为|设为|设成|升级到|定为|叫做|叫|是|为|為)"
+    r"|\bse\s+(?:cambi[óa]|movi[óa]|aplazó|pasó|adelantó)\s+al?\b"
+    r"|(?:现在|現在)?(?:更)?(?:调整为|調整為|调整到|改为|改為|改成|改到|推迟到|推遲到|提前到|延期到|延到|移到|换成|換成|变为|變為|变成|變成|设置为|设定为|设为|设成|升级到|定为|叫做|叫|是|为|為)"
     r"|は(?=[^。]*(?:です|だ$|に変更|になり|に変わり))|(?<=[가-힣])(?:은|는)(?=\s)"
     r"|(?<=\w) (?:теперь )?[—–] |(?<=\w) теперь |=",
     re.I,
@@ -68,15 +99,17 @@ _TAIL = re.compile(
 _CHANGE = re.compile(
     r"\b(?:instead(?! of)|from now on|no longer|has changed|change of plans?|actually|correction|update(?=:)|scrap that"
     r"|rather(?! than)|forget that|strike that|ignore that|on second thoughts?|as of (?:today|now)|henceforth"
-    r"|effective immediately|starting (?:today|now))\b"
-    r"|\b(?:stattdessen|ab (?:jetzt|sofort|heute)|nicht mehr|geändert|korrektur|künftig|fortan|vergiss das"
-    r"|doch lieber)\b"
+    r"|effective immediately|starting (?:today|now)|any ?more|any longer|again"
+    r"|wieder|de nuevo|à nouveau)\b"
+    r"|\b(?:stattdessen|ab (?:jetzt|sofort|heute)|von jetzt an|nicht mehr|geändert|korrektur|künftig|in zukunft|fortan"
+    r"|vergiss das|(?:doch\s+)?lieber)\b"
     r"|\b(?:désormais|plutôt(?! que)|à la place|dorénavant|à partir de maintenant|a partir de (?:ahora|hoy|agora)"
-    r"|desde ahora|en su lugar|invece(?! di)|d'ora in poi|voortaan|vanaf nu|od teraz|artık|bundan sonra)\b"
+    r"|de ahora en adelante|desde ahora|en su lugar|invece(?! di)|d'ora in poi|voortaan|vanaf nu|od teraz"
+    r"|artık|bundan sonra)\b"
     r"|\b(?:теперь|отныне|впредь|больше не|с этого момента)\b"
-    r"|改为|改為|改成|换成|換成|改用|调整为|調整為|(?:从|從)(?:现在|現在|今天)(?:起|开始|開始)?|不再|更正|以后|以後|今后|今後|これから|代わりに"
-    r"|に変更|변경|이제부터|앞으로|대신"
-    r"|من الآن(?:\s+فصاعدا)?|بدلا(?! من)|لم يعد|تغيير|تصحيح|أصبح|صار",
+    r"|改为|改為|改成|换成|換成|改用|调整为|調整為|(?:从|從)(?:现在|現在|今天|今)(?:起|开始|開始|以后|以後|往后)?|不再|更正|以后|以後|今后|今後|これから|代わりに"
+    r"|重新|再次|に変更|변경|이제부터|앞으로|대신"
+    r"|من الآن(?:\s+فصاعدا)?|بدلا(?! من)|لم يعد|تغيير|تصحيح|أصبح|صار|مجددا",
     re.I,
 )
 _REVOKES = re.compile(r"\bno longer\b|\bnicht mehr\b|\bбольше не\b|不再|لم يعد|\bya no\b", re.I)
@@ -90,7 +123,8 @@ _NOT_THIS = re.compile(
 # What a sentence may have that the one before it had not: it is left out of the comparison.
 _NEW = re.compile(r"\b(?:new|neue[rsnm]?|nouveau|nouvelle|nuev[oa]|nov[oa])\b|新的|新")
 _NOW = re.compile(
-    r"\b(?:now|jetzt|nun|maintenant|ahora|agora|adesso|ora|nu|teraz)\b|现在|現在|(?<!\w)(?:الآن|अब|이제)(?!\w)|もう"
+    r"\b(?:now|already|ya|jetzt|nun|maintenant|ahora|agora|adesso|ora|nu|teraz)\b"
+    r"|现在|現在|(?<!\w)(?:الآن|अब|이제)(?!\w)|もう|(?<=\w)了(?=[。\s]*$)"
 )
 _STATES = re.compile(
     r"\s*(?:(?:the|our|my|we|i|it|this|these|his|her|their|your|der|die|das|unser\w*|mein\w*|wir|ich|es|le|la|les|notre"
@@ -102,12 +136,14 @@ _STATED = re.compile(r"(?:है|हैं|هے)[\s।.]*$")
 
 _LAYS_DOWN = re.compile(
     r"\b(?:must|never|always|only|use|prefers?|don'?t|do not|cannot|can't|may not|no|instead|should|shall|wants?|keep"
+    r"|at most|at least|maximum|max|minimum|min|up to|höchstens|mindestens|maximal|como máximo"
+    r"|al menos|au plus|au moins"
     r"|avoid|remember|ensure|make sure|require[ds]?|forbidden|allowed|limit|cap|deadline|from now)\b"
     r"|\b(?:nie|niemals|immer|nur|muss|müssen|darf|dürfen|soll(?:en|te)?|kein(?:e[nrms]?)?|nicht|bitte)\b"
     r"|\b(?:verwende|benutze|nutze|achte)\b"
     r"|\b(?:siempre|nunca|sólo|solo|debe[ns]?|usa|utiliza|toujours|jamais|ne|pas|doit|doivent|utilise[rz]?|uniquement"
     r"|sempre|mai|deve|usare|devem|apenas|não)\b|\b(?:всегда|никогда|нельзя|только|должн\w+|используй\w*|не)\b"
-    r"|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|ください|しないで|必ず|常に|항상|반드시|마세요"
+    r"|最多|至少|不超过|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|ください|しないで|必ず|常に|항상|반드시|마세요"
     r"|يجب|ممنوع|دائما|دائمًا|أبدا|أبدًا|فقط|استخدم|لا(?=\s)",
     re.I,
 )
@@ -125,34 +161,16 @@ _OF_MANY = frozenset(
     )
 )
 
-# --- figures: a measure can be replaced, a number that names something (port 22, ticket 4711) is another thing ---
-
-_FIGURE = re.compile(r"[$€£¥]?[\d.,:]*\d[\d.,:]*(?:%|[a-zµ]{1,3})?\Z")
-_MEASURED = re.compile(r"[$€£¥]\d|\d%|\d(?:ms|s|min|h|d|kb|mb|gb|tb|kib|mib|gib|px|em|k|m|km|kg|€)\Z")
-_MEASURE = re.compile(
-    r"(?:%|percent|prozent|pour|cent|dollars?|euros?|usd|eur|gbp|pounds?|yen|rubles?|"
-    r"(?:milli|micro)?se[ck](?:onds?|unden?|ondes?|undos?|ondi)?|se[cg]s?|segundos?|min(?:utes?|uten?|utos?|uti)?|ms|h|hours?|stunden?"
-    r"|heures?|horas?|ore|days?|tage?n?|jours?|d[ií]as?|giorni|weeks?|wochen?|semaines?|semanas?|months?|monate?n?|mois|years?|jahre?n?"
-    r"|[kmgt]i?b|bytes?|[kmg]?bits?|px|pixels?|k?m|cm|kg|"
-    r"jan\w*|feb\w*|m[aä]rz|march|apr\w*|may|mai|maja|mayo|maggio|june?|juni|juin|july?|juli|juillet|aug\w*|sep\w*|o[ck]t\w*|nov\w*"
-    r"|de[cz]\w*|мая|июня|июля|января|февраля|марта|апреля|августа|сентября|октября|ноября|декабря"
-    r"|секунд\w*|минут\w*|час\w*|д(?:ень|ня|ней)|недел\w*|рубл\w*|доллар\w*|евро|процент\w*|[кмг]б"
-    r"|ثانية|ثوان[يٍ]?|دقيقة|دقائق|ساعة|ساعات|يوم|أيام|دولار|يورو|ريال|ميغابايت|مايو|يونيو|يوليو"
-    r"|सेकंड|मिनट|घंटे|रुपये|초|분|시간|일|월|원|秒|分|时|時|小|天|日|周|月|年|元|块|円|毫)\Z"
-)
-_BOUND = re.compile(
-    r"(?:\b(?:at (?:most|least)|under|below|above|over|(?:more|less|fewer) than|exceed(?:s|ing)?|within"
-    r"|max(?:imum|imal)?|min(?:imum|imal)?|up to|no more than|capped at|limit(?:ed to)?|höchstens|mindestens|unter|über"
-    r"|bis zu|au (?:plus|maximum|moins)|dépasser|moins de|plus de|como máximo|al menos|menos de|más de|al massimo"
-    r"|almeno|не (?:более|менее|больше)|максимум|минимум|до|最 多|至 少|不 超 过|超 过|低 于|高 于"
-    r"|少 于|多 于|上 限|最 大|最 小|최대|최소)|(?:الأقصى|الأدنى|أقل من|أكثر من|حتى))(?: [=:])?\Z"
+_OF_SUBJECT = frozenset(re.findall(r"\S+", "keep make leave halte mache lass mantén garde rends"))
+_BE = re.compile(
+    r"\b(?:must|should|shall|has to|have to|needs? to|ought to)\s+be\b|\b(?:soll|muss|müssen|debe ser|doit être)", re.I
 )
 _NEGATIVE = frozenset(
     re.findall(
         r"\S+",
         """
         never not don't cannot can't no nicht nie niemals kein keine keinen nunca jamais mai não не никогда нельзя
-        لا 不 禁 别
+        لا 不 禁 别 forbidden verboten prohibido ممنوع
         """,
     )
 )
@@ -166,6 +184,29 @@ _POLARITY = _NEGATIVE.union(
     )
 )
 
+# What may be said around a rule that is taken back, besides the words that take it back.
+_PERMITS = _POLARITY.union(
+    re.findall(
+        r"\S+",
+        """
+        you need have to be allowed fine okay ok permitted required = du ihr sie erlaubt verboten darfst kannst musst
+        usted puedes puede debes tu vous peux pouvez permitido prohibido permis interdit ne pas
+        يمكنك ممنوع مسموح
+        """,
+    )
+)
+_ALLOWS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        may can allowed fine okay ok permitted darfst dürfen kannst erlaubt puedes puede peux pouvez permitido permis
+        autorisé можно يمكنك يمكن مسموح
+        """,
+    )
+)
+_ENDINGS = re.compile(r"(?<=..)(?:en|er|es|ar|ir|ed|e|s|t|n)\Z")
+_ARABIC_PERSON = re.compile(r"^[تيأن](?=\w{3,}\Z)")
+
 
 class Sentence(msgspec.Struct, frozen=True):
     """A stretch of what the user typed. `rank` is how much it lays down: the lowest gives way first."""
@@ -177,10 +218,31 @@ class Sentence(msgspec.Struct, frozen=True):
     changes: bool  # does it say that something is otherwise now?
     revokes: bool = False  # or that it is no longer so?
     now: bool = False  # or how it is now, in a statement?
+    plain: frozenset[str] = frozenset()  # of what must be: words that are no names
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
-        """Where to look for sentences that it could replace: those that begin or end alike, figures aside."""
+        """Where to look for sentences that it could replace: those that begin or end alike, figures aside.
+
+        Or that speak of the same but for what allows and forbids, or that choose a value of the same kind.
+        """
+        stems, value = self.stems, _choice(self.words)
+        kinds = {kind_of(word) for word in self.words} - {None} if len(self.words) <= LONGEST_CHOICE else ()
+        return (
+            *self._ends,
+            *((("stems", *sorted(stems)),) if len(stems) >= 2 else ()),
+            *(("kind", str(kind)) for kind in kinds),
+            *((("value", *value),) if value else ()),
+            *(("value", *self.words[first:last]) for first, last in _rejected(self.words)),
+        )
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """Its words without what allows and forbids, and without their endings."""
+        return tuple(_stem(word) for word in self.words if word not in _PERMITS)
+
+    @property
+    def _ends(self) -> tuple[tuple[str, ...], ...]:
         if "≠" in self.words:
             at = self.words.index("≠")
             before = _masked(self.words[:at])
@@ -194,12 +256,17 @@ class Sentence(msgspec.Struct, frozen=True):
         return (("first", *masked[:2]), ("last", *masked[-2:]), *short)
 
     @property
+    def allows(self) -> bool:
+        return not _ALLOWS.isdisjoint(self.words) or "可 以" in " ".join(self.words)
+
+    @property
     def may_replace(self) -> bool:
         """One that says neither what something is nor a rule, a measure or a change replaces nothing."""
         return (
             self.rank >= 3
             or self.changes
             or self.now
+            or self.allows
             or "≠" in self.words
             or not _SAYS_IS.isdisjoint(self.words)
             or not _POLARITY.isdisjoint(self.words)
@@ -216,21 +283,25 @@ def sentences(text: str) -> Iterator[Sentence]:
 
 
 def _sentence(text: str, start: int, end: int) -> Sentence:
-    raw = text[start:end]
+    raw = _JOINS.sub("", text[start:end])
     lead, colon, body = raw.partition(":")
     introduced = bool(colon) and len(lead) <= LONGEST_LEAD and bool(_LABEL.match(raw) or _CHANGE.search(lead + colon))
     core = body if introduced else raw
     states = bool(_STATES.match(core.casefold()) or _STATED.search(core))
-    core = _POLITE.sub(" ", _ARTICLES.sub(" ", _MARKS.sub("", core)).casefold()).strip()
+    core = _NEGATED.sub(lambda match: _SIGNS[match.lastgroup or ""], _MARKS.sub("", core))
+    core = _POLITE.sub(" ", _ARTICLES.sub(" ", core).casefold()).strip()
     changes = bool(_CHANGE.search(_MARKS.sub("", raw)))
+    now = any(match.start() for match in _NOW.finditer(core))
+    core = _NO_LONGER_BUT.sub(_but, core)
+    core, switched = _FROM_TO.subn(r"use \2 ≠ \1 ", core)
+    core = _NOT_BUT.sub(r"\2 ≠ \1 ", core)
     for pattern in _CHANGES_TO:
         core, count = pattern.subn(r"\1 = ", core)
         changes = changes or bool(count)
     for pattern in _SETS:
         core = pattern.sub(r"\1 = ", core)
     core, moved = _IS_MOVED.subn(r"= \1", _SHALL_BE.sub(r"= \1", core))
-    core = _TAIL.sub(" ", _IS.sub(" = ", _NOT_THIS.sub(" ≠ ", core)))
-    now = any(match.start() for match in _NOW.finditer(core))
+    core = _TAIL.sub(" ", _IS.sub(" = ", _NOT_THIS.sub(" ≠ ", core.replace("改用", "用"))))
     core = _NOW.sub(" ", _NEW.sub(" ", _CHANGE.sub(" ", _AFTER_IS.sub(r"\1", core))))
     words = tuple(_WORD.findall(core.lstrip(" =,，")))
     is_stated = not _SAYS_IS.isdisjoint(words)
@@ -240,7 +311,15 @@ def _sentence(text: str, start: int, end: int) -> Sentence:
     if _LAYS_DOWN.search(raw) or _LABEL.match(raw):
         rank = 3
     stated_now = now and (states or is_stated or rank >= 3)
-    return Sentence(start, end, words, rank, changes or bool(moved), bool(_REVOKES.search(raw)), stated_now)
+    changes = changes or bool(moved or switched)
+    # Small letters: languages without any have no names that could be told apart.
+    plain = frozenset(word for word in words if word in raw and word.islower()) if _BE.search(raw) else frozenset()
+    return Sentence(start, end, words, rank, changes, bool(_REVOKES.search(raw)), stated_now, plain)
+
+
+def _but(match: re.Match[str]) -> str:
+    *rejected, value = match.groups()
+    return f" {value} ≠ {next(text for text in rejected if text)} "
 
 
 def replaces(new: Sentence, old: Sentence) -> bool:
@@ -249,18 +328,73 @@ def replaces(new: Sentence, old: Sentence) -> bool:
     A value follows what says "is". It may stand elsewhere where the new sentence says that something changes, or where
     it is a measure. A subject that differs makes two statements about two things, and so does a number that is a name.
     """
+    if _turns(new, old) or _chooses_other(new, old):
+        return True
     if "≠" in new.words:
         return any(
-            _replaces(new, old, new.words[: at[0]] + new.words[at[1] :], new.words[at[0] + 1 : at[1]])
-            for at in _rejected(new.words)
+            _replaces(new, old, new.words[: first - 1] + new.words[last:], new.words[first:last])
+            or _chooses_against(new.words[: first - 1] + new.words[last:], old.words, new.words[first:last])
+            for first, last in _rejected(new.words)
         )
     return _replaces(new, old, new.words, ())
 
 
+def _turns(new: Sentence, old: Sentence) -> bool:
+    """Does it allow what was forbidden, or forbid what was laid down or allowed?"""
+    forbids = [not _NEGATIVE.isdisjoint(sentence.words) or sentence.revokes for sentence in (new, old)]
+    if forbids[0] == forbids[1] or "≠" in (*new.words, *old.words):
+        return False
+    if not (forbids[0] or new.allows or new.changes or not _POLARITY.isdisjoint(new.words)):
+        return False  # what is asked for once is asked for as an exception
+    stems, old_stems = new.stems, old.stems
+    told = new.now or new.changes or new.allows
+    return len(stems) >= 2 and (stems == old_stems or (told and sorted(stems) == sorted(old_stems)))
+
+
+def _chooses_other(new: Sentence, old: Sentence) -> bool:
+    """Is another value of the same kind chosen for the same: "use spaces, not tabs", "from now on use four spaces"?"""
+    a, b = _without_rejected(old.words), _without_rejected(new.words)
+    if max(len(a), len(b)) > LONGEST_CHOICE:
+        return False
+    for kind in ({kind_of(word) for word in a} & {kind_of(word) for word in b}) - {None}:
+        (rest_a, value_a), (rest_b, value_b) = (_split_off(words, kind) for words in (a, b))
+        if rest_a == rest_b and rest_a and value_a != value_b and _NEGATIVE.isdisjoint(rest_a):
+            return new.changes or new.now or rest_a[-1] in _SAYS_IS or rest_a[0] in CHOOSES
+    return False
+
+
+def _split_off(words: Sequence[str], kind: int | None) -> tuple[list[str], list[str]]:
+    """The words beside a value, and the value with the figure before it."""
+    of_value = {at for at, word in enumerate(words) if kind_of(word) == kind}
+    of_value |= {at - 1 for at in of_value if at and is_figure(words[at - 1])}
+    rest = [word for at, word in enumerate(words) if at not in of_value]
+    return rest, [words[at] for at in sorted(of_value)]
+
+
+def _choice(words: Sequence[str]) -> tuple[str, ...]:
+    """What a sentence chooses that says no more than that: "use npm", "the database is MySQL"."""
+    if 2 <= len(words) <= 1 + PLAIN_VALUE and words[0] in CHOOSES:
+        return tuple(words[1:])
+    if "=" in words[1:-1] and len(words) - 1 - (at := words.index("=")) <= PLAIN_VALUE:
+        return tuple(words[at + 1 :])
+    return ()
+
+
+def _chooses_against(b: Sequence[str], a: Sequence[str], rejected: Sequence[str]) -> bool:
+    """Is the one value that was chosen rejected by its name, and another put in its place?"""
+    return bool(b) and b[0] == "use" and _choice(a) == tuple(rejected) and len(b) <= 1 + PLAIN_VALUE
+
+
+def _without_rejected(words: Sequence[str]) -> Sequence[str]:
+    """Without the one word at least that is rejected by its name at the end."""
+    at = words.index("≠") if "≠" in words else len(words)
+    return (*words[:at], *words[at + 2 :])
+
+
 def _rejected(words: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Where a value may stand that is rejected by its name: as many words as it may have."""
-    at = words.index("≠")
-    yield from ((at, at + 1 + length) for length in range(1, LONGEST_VALUE) if at + 1 + length <= len(words))
+    first = words.index("≠") + 1 if "≠" in words else len(words)
+    yield from ((first, first + length) for length in range(1, LONGEST_VALUE) if first + length <= len(words))
 
 
 def _replaces(new: Sentence, old: Sentence, b: Sequence[str], rejected: Sequence[str]) -> bool:
@@ -282,29 +416,22 @@ def _replaces(new: Sentence, old: Sentence, b: Sequence[str], rejected: Sequence
         return False
     lead = a[head - 1] if head else ""
     changes = new.changes or new.now
+    if head == 1 and tail and lead in _OF_SUBJECT:
+        return False
+    if not (LANGUAGES.isdisjoint(was) or LANGUAGES.isdisjoint(now)) or lead in _SAYS_IS:
+        pass
+    elif not LANGUAGES.isdisjoint((*was, *now)):
+        return False  # a language does not take the place of anything else
+    if not (_NEGATIVE.isdisjoint(a[:head]) or are_figures(was, now)):
+        return False  # what else is forbidden is forbidden besides
     if head >= 2 and lead == "=":
-        return _are_figures(was, now) or changes or max(_length(was), _length(now)) <= PLAIN_VALUE
+        if new.plain.issuperset(now) and old.plain.issuperset(was) and not (changes or _are_alike(was, now)):
+            return False  # what must be blue may have to be large as well
+        return are_figures(was, now) or changes or max(_length(was), _length(now)) <= PLAIN_VALUE
     if head >= 2 and lead in _SAYS_IS and _OF_MANY.isdisjoint(a[:head]):
         plain = head >= 3 and max(_length(was), _length(now)) <= PLAIN_VALUE
-        return plain or changes or all(len(value) == 1 and _FIGURE.match(value[0]) for value in (was, now))
-    return changes or (_are_figures(was, now) and _measures(a, b, head, tail, min(old.rank, new.rank)))
-
-
-def _measures(a: Sequence[str], b: Sequence[str], head: int, tail: int, rank: int) -> bool:
-    """Is it a measure that differs, in a bound, a statement, a rule, or beside its name alone?"""
-    if _BOUND.search(" ".join(a[:head])):
-        return True
-    if head and a[head - 1] == "第":
-        return False  # the third page is another one than the fourth
-    after = a[len(a) - tail] if tail else ""
-    measured = all(_MEASURED.search(word) for word in (a[len(a) - tail - 1], b[len(b) - tail - 1]))
-    if (
-        not measured
-        and not _MEASURE.match(after)
-        and not all(_MEASURE.match(words[len(words) - tail - 1]) for words in (a, b))
-    ):
-        return False
-    return rank >= 3 or "=" in a[:head] or len(a) <= NOMINAL
+        return plain or changes or all(len(value) == 1 and FIGURE.match(value[0]) for value in (was, now))
+    return changes or (are_figures(was, now) and are_measures(a, b, head, tail, min(old.rank, new.rank)))
 
 
 def _turned(was: Sequence[str], now: Sequence[str]) -> bool:
@@ -314,8 +441,15 @@ def _turned(was: Sequence[str], now: Sequence[str]) -> bool:
     return _NEGATIVE.isdisjoint(was) != _NEGATIVE.isdisjoint(now)
 
 
-def _are_figures(was: Sequence[str], now: Sequence[str]) -> bool:
-    return all(any(character.isdigit() for character in "".join(value)) for value in (was, now))
+def _are_alike(was: Sequence[str], now: Sequence[str]) -> bool:
+    kinds = [{kind_of(word) for word in value} - {None} for value in (was, now)]
+    return are_figures(was, now) or bool(kinds[0] & kinds[1])
+
+
+def _stem(word: str) -> str:
+    if not word.isalpha() or _IS_SIGN.match(word):
+        return word
+    return _ENDINGS.sub("", _ARABIC_PERSON.sub("", word))
 
 
 def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
@@ -328,7 +462,7 @@ def _length(words: Sequence[str]) -> float:
 
 
 def _masked(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple("0" if any(character.isdigit() for character in word) else word for word in words)
+    return tuple("0" if is_figure(word) else word for word in words)
 
 
 def _common(a: Sequence[str], b: Sequence[str]) -> int:
