@@ -34,15 +34,17 @@ def context(
     trace: Annotated[
         list[Path] | None, typer.Option("--trace", "-t", help="a transcript, or a folder of them; repeatable")
     ] = None,
-    more: Annotated[list[Path] | None, typer.Argument(help="further transcripts")] = None,
+    more: Annotated[list[Path] | None, typer.Argument(help="more transcripts")] = None,
     session: Annotated[str, typer.Option("--session", help="a session of ra's own, instead of a transcript")] = "",
-    strategies: Annotated[str, typer.Option("--strategies", help="some of them, parted by commas")] = "",
+    strategies: Annotated[str, typer.Option("--strategies", help="which of them, separated by commas")] = "",
     preset_name: Annotated[
         str, typer.Option("--preset", help="seed: the published comparison of layered and planner")
     ] = "",
     model: Annotated[str, typer.Option("--model", "-m", help="replay at the prices of this model")] = "",
-    window: Annotated[int | None, typer.Option("--window", min=1000, help="tokens; instead of the model's own")] = None,
-    days: Annotated[float, typer.Option("--days", min=0, help="of a folder, files of so many days")] = files.MONTH,
+    window: Annotated[int | None, typer.Option("--window", min=1000, help="tokens (default: the model's own)")] = None,
+    days: Annotated[
+        float, typer.Option("--days", min=0, help="in a folder: only files of the last N days")
+    ] = files.MONTH,
     plot_file: Annotated[Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg")] = None,
     frontier: Annotated[Path | None, typer.Option("--frontier", help="draw cost against lines: out.svg")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
@@ -50,17 +52,19 @@ def context(
     agent: Annotated[str, _live("--agent", help="which agent to ask")] = "",
     channel: Annotated[str, _live("--channel", help="where the message seems to come from")] = "bench",
     chat_id: Annotated[
-        str, _live("--chat-id", help="how chats are named, a new one for each strategy and run")
+        str, _live("--chat-id", help="prefix of the chat names; every strategy and run gets a chat of its own")
     ] = "bench",
     repeats: Annotated[int, _live("--runs", min=1, help="how often all of it is done")] = 1,
     turns: Annotated[int | None, _live("--turns", min=1, help="messages in the same chat; else one each")] = None,
-    url: Annotated[str, _live("--url", help="ask the daemon there; else in process")] = "",
-    token: Annotated[str, _live("--token", envvar="RA_SERVE_TOKEN", help="the daemon's, if it is not yours")] = "",
+    url: Annotated[str, _live("--url", help="the address of a daemon to ask; without it, this process answers")] = "",
+    token: Annotated[
+        str, _live("--token", envvar="RA_SERVE_TOKEN", help="the daemon's token, if the daemon is not yours")
+    ] = "",
     tools: Annotated[
         live.Tools, _live("--tools", help="what the agent may do; all: what it may do anyway")
     ] = "read-only",
     warm: Annotated[
-        bool, _live("--warm", help="ask each strategy once before, so that all begin with a warm cache")
+        bool, _live("--warm", help="ask each strategy once first, so that all start with a warm cache")
     ] = False,
 ) -> None:
     """Replay recorded sessions through every strategy against a simulated prompt cache. No key, no network.
@@ -166,7 +170,7 @@ def _run(
                 )
                 if result is None:
                     why = f" ({transcript.skipped[0]})" if transcript.skipped else ""
-                    trace_files.skipped.append(f"{file}: no model call in it{why}")
+                    trace_files.skipped.append(f"{file}: it holds no model call{why}")
                 else:
                     results.append(result)
 

@@ -199,7 +199,7 @@ def notes(found: Sequence[Arm]) -> list[str]:
         (least, cold), (most, warm) = began[0], began[-1]
         lines.append(
             f"Not a fair start: {short(warm)} found {most:,} tokens in the provider's cache, {short(cold)} {least:,}; "
-            "who comes first pays for what all share. With --warm all begin alike."
+            "the first one pays for what they share. --warm gives all the same start."
         )
     if any(arm.dollars is None for arm in found if arm.compared):
         lines.append("No price is known for the model; add one under app.prices in ra.yaml.")

@@ -273,9 +273,7 @@ def parse(argv: Sequence[str], program: str = "ra") -> argparse.Namespace:
     args = parser(program).parse_intermixed_args([clean(word) for word in argv])
     for flag in ALL:
         if flag.kind == "value" and getattr(args, flag.dest) == "" and flag.dest not in MAY_BE_EMPTY:
-            raise UsageError(
-                f"Argument {'/'.join(flag.names)}: the value is empty. Is a variable of your shell not set?"
-            )
+            raise UsageError(f"Argument {'/'.join(flag.names)}: the value is empty. Is a shell variable not set?")
     return args
 
 

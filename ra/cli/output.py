@@ -179,9 +179,7 @@ class TextFace:
         if end.outcome == "empty":
             self.streams.err("ra: the model gave an empty answer; ask again, or another model with --model.\n")
         elif end.outcome == "refused":
-            self.streams.err(
-                "ra: the model refused to answer; put it another way, or ask another model with --model.\n"
-            )
+            self.streams.err("ra: the model refused to answer; rephrase it, or ask another model with --model.\n")
         elif end.error:
             self.streams.err(f"ra: {visible(end.error)}\n")
         if self.streams.out_tty and self.streams.err_tty and not self.quiet and end.iterations:

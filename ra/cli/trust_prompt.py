@@ -34,7 +34,7 @@ def settle(resolved: Resolved, args: argparse.Namespace, streams: Streams, again
     if args.ignore_untrusted:
         streams.err(f"ra: continuing without what is not trusted here:\n{lines}")
         return resolved
-    head = f"This project's configuration wants to run or reach what you have not agreed to:\n{lines}"
+    head = f"This project's configuration wants to run or reach things that you have not agreed to:\n{lines}"
     if not terminal:
         raise Refused(
             f"{head}Look at it, then run `ra trust` (or add --trust); --ignore-untrusted continues without it."

@@ -218,7 +218,7 @@ def assigned(text: str, env: Mapping[str, str]) -> Layer:
     except ConfigError as error:
         if "this is not valid YAML" not in str(error):
             raise
-        raise UsageError(f"{error} Text with such signs goes into quotes: {name}='\"…\"'") from error
+        raise UsageError(f"{error} Put such text in quotes: {name}='\"…\"'") from error
     return _nested(path, inner.data["value"], Origin(name, kind="flag"))
 
 

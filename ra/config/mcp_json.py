@@ -134,7 +134,7 @@ def settings_of(written: Any) -> dict[str, Any]:
             settings["url"] = written[other]
     for key in ("command", "url"):
         if not isinstance(settings.get(key, ""), str):
-            raise BrokenFile(f"has a {key} that is no text")
+            raise BrokenFile(f"has a {key} that is not text")
     if not settings.get("command") and not settings.get("url"):
         raise BrokenFile("has neither a command nor a url")
     if not _all_text(settings.get("args", []), list):

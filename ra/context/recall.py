@@ -122,4 +122,4 @@ def _search(words: str, timeline: Timeline) -> str:
 
 
 def _missing(query: str) -> str:
-    return f"There is nothing behind {query.strip()} in this session."
+    return f"Nothing is stored under {query.strip()} in this session."

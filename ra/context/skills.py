@@ -95,7 +95,7 @@ def find(places: Iterable[tuple[Path, Path, Origin]], *, uid: int | None = None)
                 continue
             if skill.name in skills:
                 if _file(folder) != _file(Path(skills[skill.name].folder)):
-                    notes.append(f"{label}: another skill is named {skill.name} and stands before it; left out")
+                    notes.append(f"{label}: another skill is named {skill.name} and comes first; left out")
             elif len(skills) >= MAX_SKILLS:
                 notes.append(f"{label}: more than {MAX_SKILLS} skills; left out")
             else:
@@ -158,7 +158,7 @@ def _read(folder: Path, bounds: Path, origin: Origin, uid: int) -> Skill:
     paragraph = next((part for part in text.split("\n\n") if part.strip() and not part.startswith("#")), "")
     description = one_line(fields.get("description") or paragraph, MAX_DESCRIPTION)
     if not description:
-        raise ValueError("it has no description, so a model cannot know when to use it")
+        raise ValueError("it has no description, so a model would not know when to use it")
     listed = fields.get("disable-model-invocation", "").lower() != "true"
     return Skill(name, description, str(folder), str(bounds), origin, listed=listed)
 

@@ -107,7 +107,7 @@ def field_label(field: Field) -> str:
     elif field.kind == "boolean":
         hints.append("y/n")
     if field.many:
-        hints.append("several, with commas")
+        hints.append("several, separated by commas")
     if field.default is not None:
         hints.append(f"Enter: {'yes' if field.default is True else 'no' if field.default is False else field.default}")
     elif not field.required:

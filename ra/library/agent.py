@@ -121,7 +121,7 @@ class Agent(Generic[OutputT]):
         )
         if resolved.untrusted and untrusted == "refuse":
             raise Refused(
-                "This project's configuration wants to run or reach what you have not agreed to: "
+                "This project's configuration wants to run or reach things that you have not agreed to: "
                 f"{', '.join(item.line for item in resolved.untrusted)}. "
                 'Look at it, then run `ra trust`; Agent(untrusted="ignore") goes on without it.'
             )
@@ -167,7 +167,7 @@ class Agent(Generic[OutputT]):
         Closing the stream interrupts the run (`contextlib.aclosing`): what was said until then is kept.
         """
         if self._running:
-            raise UsageError("This agent is still at work on a prompt. Take another Agent, or wait for its RunEnded.")
+            raise UsageError("This agent is still answering a prompt. Use another Agent, or wait for its RunEnded.")
         self._running, self.ended = True, None
         try:
             message = await self._message(prompt, files)

@@ -97,7 +97,7 @@ class HookProgram:
             excerpt = out[:80].decode(errors="replace").strip()
             raise HookFailed(
                 f"{self.name}: {ctx.hook} failed: its output is not a JSON object with {KEYS}: {excerpt!r}. "
-                "What is meant for people belongs on stderr."
+                "Write what is meant for people to stderr."
             ) from error
 
     async def _output(self, ctx: Context, timeout_s: float) -> tuple[bytes, str]:

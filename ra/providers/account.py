@@ -190,8 +190,8 @@ def _clean(key: str, vendor: Vendor) -> str:
     key = key.strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise UserError(
-            f"The key for {vendor.name} holds characters that no key has (blanks, line ends, or other than ASCII); "
-            f"copy it anew into {vendor.key}."
+            f"The key for {vendor.name} holds characters that no key has (spaces, line breaks or non-ASCII); "
+            f"copy it again into {vendor.key}."
         )
     return key
 

@@ -151,7 +151,7 @@ def _run(gguf: Path, timeout_s: float) -> LoadedModel:
     try:
         return LoadedModel(xllamacpp.Server(params), key, timeout_s)
     except RuntimeError as error:
-        raise UserError(f"llama.cpp cannot load {gguf}: {error}. Is the file whole, and GGUF?") from error
+        raise UserError(f"llama.cpp cannot load {gguf}: {error}. Is the file complete, and GGUF?") from error
 
 
 def _is_ours(model: str) -> bool:

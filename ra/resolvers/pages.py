@@ -54,7 +54,7 @@ def page_text(page: FetchedPage) -> str:
     if (b"\0" in page.body[:8192] and not wide) or not (
         kind in ("", *_TEXTS) or kind.startswith("text/") or kind.endswith(("+json", "+xml"))
     ):
-        raise FetchFailed(f"{kind or 'binary content'} is no text")
+        raise FetchFailed(f"{kind or 'binary content'} is not text")
     text = clean(page.body.decode(codec, "replace")).removeprefix("\ufeff")  # UTF-7 can spell half a character
     if kind in ("text/html", "application/xhtml+xml") or (not kind and "<html" in text[:1000].lower()):
         text = html_to_markdown(text)

@@ -186,7 +186,7 @@ class EditorAgent:
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
         conversation = self._conversation(session_id)
         if conversation.is_busy:
-            raise _wrong("This session is still at work on a prompt; cancel it, or wait for its end.")
+            raise _wrong("This session is still answering a prompt; cancel it, or wait for its end.")
         try:
             message = await _message(conversation, prompt)
             end = await conversation.answer(message)
@@ -323,7 +323,7 @@ def _server(server: Any) -> McpServerSettings:
             sse = isinstance(server, schema.SseMcpServer)
             return McpServerSettings(name=server.name, url=server.url, headers=headers, sse=sse)
         case _:
-            raise _wrong(f"The MCP server {getattr(server, 'name', '')!r} is of a kind that ra does not speak.")
+            raise _wrong(f"The MCP server {getattr(server, 'name', '')!r} is of a kind that ra does not support.")
 
 
 def _wrong(words: str) -> RequestError:

@@ -129,7 +129,7 @@ def serve(
     if not place.local and not place.token:
         raise UserError(
             f"{place.host} can be reached by others: give a token with --token or RA_SERVE_TOKEN, "
-            "or leave --host away to serve this machine only."
+            "or leave out --host to serve this machine only."
         )
     if place.workers > 1 and not _shared(agents):
         raise UserError("--workers needs a store that processes can share: set app.store to postgresql://….")

@@ -114,7 +114,7 @@ OPERATIONS = (
         "get",
         "/runs",
         "listRuns",
-        "Tasks that wait or run, and those that ended of late, newest first",
+        "Tasks that wait or run, and those that ended recently, newest first",
         bodies.RunList,
         parameters=(_filter("state", *get_args(bodies.RunState)), _filter("agent"), _filter("chatId"), _limit(50, 500)),
         refusals=(400, 401, 403),

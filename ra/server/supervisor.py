@@ -137,7 +137,7 @@ class Supervisor:
             os.close(ready_reader)
         if not came_up and not self._stopping:
             _signal(worker, signal.SIGKILL)
-            raise RaError("A worker did not start; its lines in the log say why.")
+            raise RaError("A worker did not start; its log lines say why.")
         return worker
 
 

@@ -163,7 +163,7 @@ def _id(context: Mapping[str, Any], name: str, form: re.Pattern[str], default: s
 
 _FORMS = {
     "channel": "use up to 64 letters, digits, '.', '_' and '-'.",
-    "chatId": "use up to 128 letters, digits and any of _@+!#=|:,.~- and neither slashes nor '..'.",
+    "chatId": "use up to 128 letters, digits and any of _@+!#=|:,.~- without slashes or '..'.",
     "sender": "use up to 256 characters on one line.",
 }
 

@@ -89,7 +89,7 @@ def omission(engine: Engine, message: SessionMessage) -> Checkpointed:
     if group in view.prompts():
         raise UsageError(
             f"Message {message.number} is the {'first' if group.place == view.first else 'last'} thing you asked, "
-            "which always stays; /rewind goes back behind it."
+            "which always stays; /rewind goes back to before it."
         )
     if message.role == "tool":
         items = [item for item in group.items if item.place[0] == message.at]

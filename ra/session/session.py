@@ -200,7 +200,7 @@ class Session:
 
         if self._agent_file is not None:
             self.services.notices.warn(
-                "an agent file says what is sent when it runs, and it is not run; this is the request without it."
+                "the agent file decides what is sent, and a preview does not run it; this is the request without it."
             )
         empty = message is None or not (message.text or len(message.blocks) > 1)
         prompt = Prompt(message or say("user", ""), self._task, self.recipe, self.tools())

@@ -178,14 +178,14 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
         case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR:
             return f"{path} could not be written ({error}): free some disk space. Nothing was half-written."
         case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-            return f"{path} is locked by another program and stayed so. Try again when that is done."
+            return f"{path} is locked by another program and stayed so. Try again when it is done."
         case sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM:
             return f"{path} is read-only. {_ELSEWHERE}"
         case sqlite3.SQLITE_CANTOPEN:
             return f"{path} cannot be opened. {_ELSEWHERE}"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
             return (
-                f"{path} is damaged ({error}). Move it away to start anew; "
+                f"{path} is damaged ({error}). Move it away to start afresh; "
                 f"`sqlite3 {path} .recover` may save what is in it."
             )
         case sqlite3.SQLITE_TOOBIG:

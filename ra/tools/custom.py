@@ -89,7 +89,7 @@ def _args_of(function: Callable[..., Any], notes: dict[str, str], where: str) ->
     fields: list[Any] = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-            raise ConfigError(f"{where}: {parameter} cannot be told to a model; name each parameter.")
+            raise ConfigError(f"{where}: {parameter} cannot be described to a model; name each parameter.")
         if parameter.name not in hints:
             raise ConfigError(
                 f"{where}: parameter {parameter.name!r} needs a type hint, such as {parameter.name}: str."
@@ -147,7 +147,7 @@ def _described(path: str, where: str) -> str:
     for line in _head(path, where):
         if found := re.match(r"\s*(?:#|//|--)\s*tool:\s*(\S.*)", line):
             return found[1].strip()
-    raise ConfigError(f"{where} does not say what it is. Put this at its head:\n{_HEADER}")
+    raise ConfigError(f"{where} has no header. Put this at its top:\n{_HEADER}")
 
 
 def _declared(path: str, where: str) -> type[msgspec.Struct]:

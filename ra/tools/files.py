@@ -43,7 +43,7 @@ def _sentence(path: str, error: OSError) -> str:
     if isinstance(error, FileNotFoundError):
         return f"{shown(path)} does not exist.{_hint(path)}"
     if isinstance(error, FileExistsError | NotADirectoryError):
-        return f"{shown(path)}: a file stands where a folder would have to be."
+        return f"{shown(path)}: a file is where a folder would have to be."
     if isinstance(error, files.NotRegular):
         return f"{shown(path)} is {error.kind}; only regular files are read and written."
     if isinstance(error, PermissionError) and error.strerror == "is read-only":

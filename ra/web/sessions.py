@@ -110,14 +110,14 @@ class ShownSessions:
         for number, transcript in enumerate(transcripts):
             if not transcript.events:
                 why = f" ({transcript.skipped[0]})" if transcript.skipped else ""
-                self.skipped.append(f"{path}: no conversation in it{why}")
+                self.skipped.append(f"{path}: it holds no conversation{why}")
                 continue
             id = "f" + sha256(f"{path.resolve()}\n{number}".encode("utf-8", "replace")).hexdigest()[:12]
             events = ledger.priced(transcript.events, self._row_at)
             bills = [event for event in events if isinstance(event.fact, Spent)]
             card = _file_card(id, path, transcript, bills)
             if not card.calls:
-                self.skipped.append(f"{path}: no model call in it")
+                self.skipped.append(f"{path}: it holds no model call")
                 continue
             with self._lock:
                 self._files[id] = _File(path, number, card, bills)

@@ -84,7 +84,7 @@ def test_nothing_to_replay_is_a_failure_that_says_why(tmp_path: Path):
     (tmp_path / "empty.jsonl").write_text("")
     code, out = bench(str(tmp_path / "empty.jsonl"))
     assert code == 1
-    assert "empty.jsonl: no model call in it" in out
+    assert "empty.jsonl: it holds no model call" in out
 
 
 @pytest.mark.parametrize(

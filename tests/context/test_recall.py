@@ -67,11 +67,11 @@ def test_a_range_leaves_out_bills_and_settings_which_have_their_own_references()
 def test_text_that_was_kept_by_its_hash():
     timeline = Recorded(Log(), texts={"~0123456789ab": "the whole file"})
     assert recall("~0123456789ab", timeline) == "the whole file"
-    assert recall("~000000000000", timeline) == "There is nothing behind ~000000000000 in this session."
+    assert recall("~000000000000", timeline) == "Nothing is stored under ~000000000000 in this session."
 
 
 def test_what_is_not_there_is_said():
-    assert recall("#99", Recorded(log_of(say("user", "x")))) == "There is nothing behind #99 in this session."
+    assert recall("#99", Recorded(log_of(say("user", "x")))) == "Nothing is stored under #99 in this session."
     assert recall("#1+99", Recorded(log_of(say("user", "x")))) == "There are only 10 characters behind #1."
 
 

@@ -47,7 +47,7 @@ REQUESTS: dict[str, tuple[dict[str, str], bytes, set[int]]] = {
     "a wrong token": ({"Authorization": "Bearer wrong"}, b"", {401}),
     "an empty token": ({"Authorization": "Bearer "}, b"", {401}),
     "a password": ({"Authorization": "Basic cm9vdDpyb290"}, b"", {401}),
-    "a token that is no text": ({"Authorization": "Bearer \xff\xfe"}, b"", {401}),
+    "a token that is not text": ({"Authorization": "Bearer \xff\xfe"}, b"", {401}),
     "a proxy of somebody's": ({"X-Forwarded-For": "10.0.0.7"}, b"", {401}),
     "an oversized body": ({}, b'{"message": "' + b"x" * (4 * 1024 * 1024) + b'"}', {413}),
     "a deep body": ({}, b"[" * 200_000, {400}),

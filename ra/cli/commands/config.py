@@ -84,4 +84,4 @@ def init(
         raise UserError(
             f"{target} cannot be written: {error.strerror}; `ra config init --user` writes your own file."
         ) from error
-    call.streams.err(f"Written: {target}. Uncomment what you change.\n")
+    call.streams.err(f"Written: {target}. Uncomment what you want to change.\n")

@@ -1,4 +1,4 @@
-"""`ra doctor`: print what works here, what does not, and how to mend it."""
+"""`ra doctor`: print what works here, what does not, and how to fix it."""
 
 import shutil
 import textwrap

@@ -21,9 +21,11 @@ app = typer.Typer(add_completion=False, help="Known models with windows and pric
 def models(
     ctx: typer.Context,
     like: Annotated[
-        str, typer.Argument(metavar="[TEXT|forget]", help="only names with this in them; or drop what was learned")
+        str, typer.Argument(metavar="[TEXT|forget]", help="only names that contain this; forget: drop what was learned")
     ] = "",
-    forgotten: Annotated[str, typer.Argument(metavar="[MODEL]", help="with forget: of this model only")] = "",
+    forgotten: Annotated[
+        str, typer.Argument(metavar="[MODEL]", help="with forget: only what was learned about this model")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
 ) -> None:
     """List models with windows and prices (dollars per million tokens), and what endpoints taught about their windows
@@ -50,7 +52,7 @@ def models(
         call.streams.out(msgspec.json.encode(objects).decode() + "\n")
         return
     if not models and not learned:
-        raise UserError(f"No model that is known has {like!r} in its name. Any name works with --model all the same.")
+        raise UserError(f"No known model has {like!r} in its name. --model takes any other name, too.")
     rows = [
         [
             row.provider,
@@ -90,7 +92,7 @@ def _taught(endpoint: Endpoint, learned: Learned) -> list[str]:
 def _forget(call: CommandContext, model: str) -> None:
     forgotten = open_store(call.resolved).forget(model or None)
     if not forgotten:
-        raise UserError(f"Nothing was learned{f' of {model}' if model else ''}; `ra models` shows what was.")
+        raise UserError(f"Nothing was learned{f' about {model}' if model else ''}; `ra models` shows what was.")
     for endpoint in forgotten:
         place = visible_line(endpoint.base_url or endpoint.provider, 80)
         call.streams.err(f"Forgotten: {visible_line(endpoint.model, 60)} at {place}.\n")

@@ -18,19 +18,24 @@ app = typer.Typer(add_completion=False, help="The HTTP API: POST /task, POST /ch
 @app.command()
 def serve(
     ctx: typer.Context,
-    host: Annotated[str | None, typer.Option("--host", help="where to listen; app.http.host, else 127.0.0.1")] = None,
+    host: Annotated[
+        str | None, typer.Option("--host", help="the address to listen on (default: app.http.host, else 127.0.0.1)")
+    ] = None,
     port: Annotated[
-        int | None, typer.Option("--port", "-p", min=0, max=65535, help="app.http.port, else 18800; 0: any free one")
+        int | None,
+        typer.Option(
+            "--port", "-p", min=0, max=65535, help="the port (default: app.http.port, else 18800); 0: any free one"
+        ),
     ] = None,
     token: Annotated[
-        str, typer.Option("--token", envvar="RA_SERVE_TOKEN", help="needed for any address but the loopback's")
+        str, typer.Option("--token", envvar="RA_SERVE_TOKEN", help="required for any address other than loopback")
     ] = "",
     edits: Annotated[
         Literal["auto", "off"] | None, typer.Option("--edits", help="whether file tools may write in the project; off")
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="the same as --edits auto")] = False,
     allow: Annotated[list[str] | None, typer.Option("--allow", help="such as 'Bash(git diff:*)'; repeatable")] = None,
-    deny: Annotated[list[str] | None, typer.Option("--deny", help="stronger than any allow; repeatable")] = None,
+    deny: Annotated[list[str] | None, typer.Option("--deny", help="wins over any allow; repeatable")] = None,
     grace: Annotated[float, typer.Option("--grace", min=0, help="seconds for tasks to end on SIGTERM")] = 8.0,
     workers: Annotated[
         int, typer.Option("--workers", min=1, max=64, help="processes; more than one needs app.store: postgresql://…")

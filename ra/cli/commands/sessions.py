@@ -131,7 +131,7 @@ def prune(
         raise UsageError("Say what to prune: --older 30d, or --keep 20 for all but the newest 20.")
     whose = "all projects" if everywhere else "this project"
     if not yes and not call.streams.err_tty:
-        raise UsageError("There is nobody to ask whether to delete them; add --yes.")
+        raise UsageError("Nobody can be asked here whether to delete them; add --yes.")
     if not yes and not typer.confirm(f"Delete old sessions of {whose} for good?", err=True):
         raise typer.Exit(1)
     project = None if everywhere else str(call.resolved.root)

@@ -295,7 +295,7 @@ class Repl:
         ended = f"exit {output.code}; " if output.code else ""
         lines = output.text.count("\n")
         count = f"{lines} line{'s' * (lines != 1)}"
-        self.say(f"{ended}{count} will go along with your next prompt; /drop takes them back", "dim")
+        self.say(f"{ended}{count} will be sent with your next prompt; /drop removes them", "dim")
 
     def _echo(self, text: str) -> None:
         if not self.terminal.plain and text != QUIET:

@@ -234,7 +234,7 @@ class Telling:
         if end.outcome == "empty":
             self.note("the model gave an empty answer; ask again, or choose another with /model", "yellow")
         elif end.outcome == "refused":
-            self.note("the model refused to answer; put it another way, or choose another with /model", "yellow")
+            self.note("the model refused to answer; rephrase it, or choose another with /model", "yellow")
         elif end.outcome == "interrupted":
             self.note("stopped; what was said is kept", "yellow")
         elif end.error:

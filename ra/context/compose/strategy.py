@@ -32,7 +32,7 @@ RULES = {
     "terminal": "A person reads the answer on a terminal. Markdown is rendered; keep lines short.",
     "pipe": "The answer goes into another program. No greeting, no Markdown decoration, only what was asked for.",
     "api": "A program asked over HTTP. Answer with the content alone; Markdown is fine.",
-    "webhook": "An event of another system asked, and nobody waits at a keyboard. Do not ask back; answer once.",
+    "webhook": "An event from another system, and nobody is at a keyboard. Ask no questions; answer once.",
     "telegram": "A chat on Telegram. Short paragraphs, no tables and no headings; at most 4 096 characters.",
     "whatsapp": "A chat on WhatsApp. Plain short text, *bold* with single stars, no Markdown links and no tables.",
     "gitlab": "A comment on GitLab. GitLab Markdown; refer to issues as #1 and merge requests as !1.",

@@ -92,7 +92,7 @@ class HttpTransport:
         except (h11.LocalProtocolError, UnicodeEncodeError) as error:
             # The value may be the key, so it is not shown.
             raise UserError(
-                "The API key or a header holds characters that HTTP does not allow; copy it anew."
+                "The API key or a header holds characters that HTTP does not allow; copy it again."
             ) from error
 
     async def _ask(self, head: h11.Request, payload: bytes) -> tuple[Connection, h11.Response]:

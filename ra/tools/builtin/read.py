@@ -86,7 +86,7 @@ def _pick(lines: list[bytes], path: str, offset: int, limit: int) -> str:
     if not lines:
         return "(The file is empty.)"
     if offset > len(lines):
-        raise Mistake(f"{shown(path)} has {len(lines)} lines; offset {offset} is behind its end.")
+        raise Mistake(f"{shown(path)} has {len(lines)} lines; offset {offset} is past its end.")
     picked, cut = _within_bytes(lines[offset - 1 : offset - 1 + limit])
     last = offset - 1 + len(picked)
     text = b"".join(picked).decode("utf-8", "replace").removeprefix("\ufeff")
@@ -107,15 +107,13 @@ def _scan(file: BinaryIO, path: str, offset: int, limit: int, until: float) -> s
         if not line:
             break
         if number % 10_000 == 0 and time.monotonic() > until:
-            raise Mistake(
-                f"Line {offset} lies too far behind in {shown(path)} to be read in time. Use Bash: tail, sed."
-            )
+            raise Mistake(f"Line {offset} is too far into {shown(path)} to be read in time. Use Bash: tail, sed.")
         if number >= offset:
             chosen.append(line)
             used += len(line)
         number += line.endswith(b"\n")
     if not chosen:
-        raise Mistake(f"{shown(path)} has {number - 1} lines; offset {offset} is behind its end.")
+        raise Mistake(f"{shown(path)} has {number - 1} lines; offset {offset} is past its end.")
     kept_lines, cut = _within_bytes(chosen)
     last = offset - 1 + len(kept_lines)
     text = b"".join(kept_lines).decode("utf-8", "replace").rstrip("\n")
@@ -147,7 +145,7 @@ def _pdf(path: str, data: bytes, offset: int, limit: int, until: float) -> str |
         raise Mistake(f"{shown(path)} cannot be read as a PDF: {error}.") from error
     total, texts = msgspec.json.decode(answer, type=tuple[int, list[str]])
     if offset > total:
-        raise Mistake(f"{shown(path)} has {total} pages; offset {offset} is behind its end.")
+        raise Mistake(f"{shown(path)} has {total} pages; offset {offset} is past its end.")
     last = offset - 1 + len(texts)
     if not any(text.strip() for text in texts):
         return Output(

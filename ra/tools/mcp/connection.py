@@ -224,7 +224,7 @@ class McpConnection:
         status = f" ({self._refused})" if self._refused else ""
         has_header = any(name.lower() == "authorization" for name in self.server.headers)
         fix = "its Authorization header is not accepted" if has_header else f"run `ra mcp login {self.server.name}`"
-        return f"it wants to know who you are{status}; {fix}"
+        return f"it wants you to sign in{status}; {fix}"
 
     async def _note_status(self, response: Any) -> None:
         self._refused = response.status_code if response.status_code in (401, 403) else 0

@@ -168,7 +168,7 @@ def test_attach_and_drop(start: Start, model: Model, shell: Shell) -> None:
     (shell.project / "notes.txt").write_text("remember the milk\n")
     terminal = start(rows=50)
     terminal.enter("/attach notes.txt")
-    terminal.wait("notes.txt goes along with your next prompt.")
+    terminal.wait("notes.txt will be sent with your next prompt.")
     terminal.enter("what?")
     terminal.wait("Hello, world.")
     assert "remember the milk" in model.said()

@@ -59,10 +59,10 @@ def test_a_server_that_does_not_know_us_is_named_with_its_status_and_what_to_do(
     world: World, remote: McpServerSettings
 ) -> None:
     failed = world.servers(remote).listings()["garden"].failed
-    assert failed == "it wants to know who you are (401); run `ra mcp login garden`"
+    assert failed == "it wants you to sign in (401); run `ra mcp login garden`"
     header = msgspec.structs.replace(remote, headers={"Authorization": "Bearer wrong"})
     failed = world.servers(header).listings()["garden"].failed
-    assert failed == "it wants to know who you are (401); its Authorization header is not accepted"
+    assert failed == "it wants you to sign in (401); its Authorization header is not accepted"
 
 
 def test_tokens_are_kept_in_a_file_of_the_users_own_and_used_from_then_on(

@@ -47,7 +47,7 @@ KEYS = {
     "Ctrl-O": "unfold the last tool calls",
     "Ctrl-Z, Ctrl-D": "suspend, leave",
     "@path, url:…": "attach a file, a folder, a page",
-    "!command": "run it in your shell; its output goes along with the next prompt",
+    "!command": "run it in your shell; its output is sent with the next prompt",
 }
 
 
@@ -87,14 +87,14 @@ TABLE: tuple[Command, ...] = (
     Command(
         "omit",
         "#N",
-        "take a message or result out of the window; first what that costs",
+        "take a message or result out of the window, with the price first",
         window.omit,
         offers=window.offers,
     ),
     Command(
         "keep",
         "#N",
-        "bring it back into the window, for good; first what that costs",
+        "bring it back into the window for good, with the price first",
         window.keep,
         offers=window.offers,
     ),
@@ -140,12 +140,12 @@ TABLE: tuple[Command, ...] = (
     ),
     Command("sessions", "", "the sessions of this project", sessions.list_, at_once=True),
     Command(
-        "resume", "[ID]", "go on with another session; first what that costs", sessions.resume, offers=sessions.offers
+        "resume", "[ID]", "go on with another session, with the price first", sessions.resume, offers=sessions.offers
     ),
     Command("fork", "", "go on in a copy of this session", sessions.fork),
-    Command("clear", "", "begin a new session; this one stays stored", sessions.clear),
+    Command("clear", "", "start a new session; this one is kept", sessions.clear),
     Command("attach", "PATH", "attach a file to the next prompt", change.attach, offers=change.path_offers),
-    Command("tools", "[NUMBER]", "what the last tool calls gave, unfolded (Ctrl-O)", show.tools, at_once=True),
+    Command("tools", "[NUMBER]", "the whole output of the last tool calls (Ctrl-O)", show.tools, at_once=True),
     Command("permissions", "", "what is allowed, asked about and denied", show.permissions, at_once=True),
     Command("config", "", "the configuration in force, with origins", show.config, at_once=True),
     Command("quit", "", "leave (Ctrl-D)", _quit),

@@ -62,7 +62,7 @@ async def pin(repl: Repl, argument: str) -> None:
         raise UserError(f"That is pinned already: {entry_ids[0]}.")
     number = next(n for n in range(1, len(pinned) + 2) if f"pin-{n}" not in pinned)
     repl.session.pin(f"pin-{number}", text)
-    repl.say(f"Pinned as pin-{number}; /forget pin-{number} takes it away.", "dim")
+    repl.say(f"Pinned as pin-{number}; /forget pin-{number} removes it.", "dim")
 
 
 async def forget(repl: Repl, argument: str) -> None:
@@ -86,7 +86,7 @@ async def attach(repl: Repl, argument: str) -> None:
     for warning in load(path, cwd=repl.app.resolved.cwd).warnings:  # raises when it cannot be read
         repl.say(warning, "yellow")
     repl.attachments.append(path)
-    repl.say(f"{path} goes along with your next prompt.", "dim")
+    repl.say(f"{path} will be sent with your next prompt.", "dim")
 
 
 def path_offers(repl: Repl, begun: str) -> list[Offer]:
@@ -116,13 +116,13 @@ def _drop_pending(repl: Repl, name: str) -> bool:
     repl.attachments = [path for path in repl.attachments if path not in waiting]
     repl.outputs = [output for output in repl.outputs if output not in outputs]
     if waiting or outputs:
-        repl.say(f"{name} will not go along.", "dim")
+        repl.say(f"{name} will not be sent.", "dim")
     return bool(waiting or outputs)
 
 
 def _list(repl: Repl) -> None:
     pending = [*(f"@{path}" for path in repl.attachments), *(f"!{output.command}" for output in repl.outputs)]
-    lines = [f"{name}  (goes along with the next prompt)" for name in pending]
+    lines = [f"{name}  (sent with the next prompt)" for name in pending]
     lines += [
         f"@{attachment.name}  #{attachment.at}, about {attachment.tokens:,} tokens"
         for attachment in repl.session.attachments()

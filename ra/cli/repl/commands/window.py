@@ -140,7 +140,7 @@ async def _pin(repl: Repl, message: SessionMessage) -> None:
     if await repl.terminal.choose("Do it?", YES_NO) != "y":
         return
     repl.session.pin(name, message.text)
-    repl.say(f"Pinned as {name}: its text is in every request, for good. /forget {name} takes it away.", "dim")
+    repl.say(f"Pinned as {name}: its text is in every request, for good. /forget {name} removes it.", "dim")
 
 
 async def _agreed(repl: Repl, what: str, change: WindowChange) -> bool:
