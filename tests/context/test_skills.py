@@ -51,7 +51,7 @@ def test_the_projects_skill_stands_before_the_users_of_the_same_name(tmp_path: P
         ("mine", "only mine", "user"),
         ("pdf", "the project's", "project"),
     ]
-    assert result.notes == (".claude/skills/pdf/SKILL.md: another skill is named pdf and stands before it; left out",)
+    assert result.notes == (".claude/skills/pdf/SKILL.md: another skill is named pdf and comes first; left out",)
 
 
 @pytest.mark.parametrize(

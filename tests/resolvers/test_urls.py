@@ -155,7 +155,7 @@ def test_images_and_pdfs_become_blocks_and_other_binaries_are_refused(tmp_path: 
     assert large.blocks == ()
     assert "the image is too large" in large.warnings[0]
     assert other.blocks == ()
-    assert "application/zip is no text; not attached" in other.warnings[0]
+    assert "application/zip is not text; not attached" in other.warnings[0]
 
 
 @pytest.mark.parametrize(

