@@ -138,13 +138,13 @@ def settings_of(written: Any) -> dict[str, Any]:
     if not settings.get("command") and not settings.get("url"):
         raise BrokenFile("has neither a command nor a url")
     if not _all_text(settings.get("args", []), list):
-        raise BrokenFile("has args that are no list of texts")
+        raise BrokenFile("has args that are not a list of texts")
     for key in ("env", "headers"):
         given = settings.get(key, {})
         if isinstance(given, dict):  # a port as a number is what people write
             given = {name: str(part) if isinstance(part, int | float) else part for name, part in given.items()}
         if not _all_text(given, dict):
-            raise BrokenFile(f"has {key} that are no texts under names")
+            raise BrokenFile(f"has {key} that are not texts under names")
         if given:
             settings[key] = given
     timeout = settings.pop("timeout", None)
