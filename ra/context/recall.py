@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator
 from itertools import takewhile
 from typing import assert_never
 
+from ra.context.view import View
 from ra.core.facts import (
     Checkpointed,
     Configured,
@@ -30,10 +31,11 @@ _REF = re.compile(rf"^\s*(?P<spans>{_SPAN.pattern}(?:\s*,\s*{_SPAN.pattern})*)\s
 _KEPT = re.compile(r"^\s*(?P<ref>~[0-9a-f]{12})\s*(?:\+\s*(?P<offset>\d+))?\s*$")
 
 
-def recall(query: str, timeline: Timeline, *, page: int = PAGE) -> str:
+def recall(query: str, timeline: Timeline, *, view: View | None = None, page: int = PAGE) -> str:
     """What a reference (`#12`, `#12-18`, `#3, #9-11`, `~3f9a…`) holds, or where words are found.
 
-    Long text comes in pages of so many bytes; each ends with the reference of the next.
+    Long text comes in pages of so many bytes; each ends with the reference of the next. What the next request of the
+    `view` holds anyway comes after what was cut: the question itself is among it.
     """
     stored = _KEPT.match(query)
     if stored:
@@ -44,7 +46,7 @@ def recall(query: str, timeline: Timeline, *, page: int = PAGE) -> str:
         spans = [(int(start), int(end or start)) for start, end in _SPAN.findall(ref["spans"])]
         text = "\n\n".join(_events(timeline, spans))
         return _page(text, ref["spans"], int(ref["offset"] or 0), page) if text else _missing(query)
-    return _search(query.strip(), timeline)
+    return _search(query.strip(), timeline, view)
 
 
 def written(fact: Fact) -> str:
@@ -112,13 +114,23 @@ def _page(text: str, ref: str, offset: int, room: int) -> str:
     return f'{page}\n[{end} of {len(text)} characters; recall("{ref}+{end}") goes on]'
 
 
-def _search(words: str, timeline: Timeline) -> str:
-    hits = timeline.search(words, limit=HITS) if words else ()
+def _search(words: str, timeline: Timeline, view: View | None) -> str:
+    visible = _visible(view) if view else frozenset()
+    hits = timeline.search(words, limit=HITS * (4 if visible else 1)) if words else ()
     if not hits:
         return f'Nothing was found for "{words}". Try other or fewer words, or a reference such as #12.'
+    hits = sorted(hits, key=lambda hit: hit.session == timeline.session and hit.at in visible)[:HITS]
     places = (f"#{hit.at}" if hit.session == timeline.session else f"session {hit.session} #{hit.at}" for hit in hits)
     lines = [f"{place}: {' '.join(hit.snippet.split())}" for place, hit in zip(places, hits, strict=True)]
     return "\n".join((*lines, 'recall("#N") reads one of them word for word.'))
+
+
+def _visible(view: View) -> frozenset[int]:
+    """The positions of what the model sees word for word."""
+    groups = (group for group in view.groups if group.kind not in ("marker", "handover"))  # they stand where others did
+    items = [item for group in groups for item in group.items]
+    short = {item.place[0] for item in items if view.clipped(item) is not item.message}
+    return frozenset(item.place[0] for item in items) - short
 
 
 def _missing(query: str) -> str:

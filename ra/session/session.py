@@ -335,7 +335,7 @@ class Session:
         """What a reference holds, word for word, or where words are found; hidden parts included."""
         from ra.context.recall import recall  # only when somebody asks
 
-        return recall(query, self._loop.journal.timeline)
+        return recall(query, self._loop.journal.timeline, view=self._loop.engine.view)
 
     async def said(self) -> "list[Statement]":
         """What the user laid down, where, what replaced it, and whether it is in the next request."""

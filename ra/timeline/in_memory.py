@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Sequence
 from ra.core.facts import Fact, TimelineEvent
 from ra.core.ports import Hit
 from ra.core.text import reference
-from ra.timeline.search import scan
 
 
 class MemoryTimeline:
@@ -47,6 +46,8 @@ class MemoryTimeline:
         return self._events[since - self._events[0].at + 1 :]
 
     def search(self, query: str, limit: int = 20) -> list[Hit]:
+        from ra.timeline.query import scan  # only who searches pays for it
+
         return scan(self.session, self._events, query, limit)
 
     def keep(self, text: str) -> str:

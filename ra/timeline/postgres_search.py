@@ -6,14 +6,16 @@ for one word and depends on the locale of the database. A text has at most 16 38
 """
 
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import regex
 
 from ra.core.facts import TimelineEvent
 from ra.core.ports import Hit
 from ra.timeline.postgres_database import PostgresDatabase
-from ra.timeline.search import hit, holds, needle, searchable, spaced, terms
+from ra.timeline.query import hit, holds, needle, terms
+from ra.timeline.relevance import best_first, keywords
+from ra.timeline.search import searchable, spaced
 from ra.timeline.store import event_of
 
 MAX_POSITION = 16_383
@@ -55,15 +57,20 @@ def vector(text: str) -> str | None:
 
 
 def queries(asked: tuple[str, ...]) -> list[str]:
-    """What to ask the index, best first: all words; all, or longer ones that begin so; any of those."""
-    exact, longer = [], []
-    for term in asked:
-        parts = [_quoted(word) for word in words(term)]
-        if parts:
-            exact.append(f"({' <-> '.join(parts)})")
-            longer.append(f"({' <-> '.join(parts)}{':*' if len(term) > 2 else ''})")
-    forms = [" & ".join(exact), " & ".join(longer), " | ".join(longer)]
+    """What to ask the index, best first: all words; all, or longer ones that begin so; any that says something."""
+    exact = [f"({' <-> '.join(parts)})" for _, parts in _indexed(asked)]
+    forms = [" & ".join(exact), " & ".join(_beginnings(asked)), " | ".join(_beginnings(keywords(asked)))]
     return list(dict.fromkeys(forms)) if exact else []
+
+
+def _indexed(terms: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    for term in terms:
+        if parts := [_quoted(word) for word in words(term)]:
+            yield term, parts
+
+
+def _beginnings(terms: Iterable[str]) -> list[str]:
+    return [f"({' <-> '.join(parts)}{':*' if len(term) > 2 else ''})" for term, parts in _indexed(terms)]
 
 
 def find(
@@ -78,10 +85,15 @@ def find(
     """Events that hold the words of the query, best first. The copies that forks made of an event count once."""
     query_terms = terms(query)
     scope: dict[str, object] = {"session": session, "project": project, "exclude": exclude}
-    hits: dict[tuple[int, float, str], Hit] = {}
+    names: dict[int, str] = {}  # of the session of an event as an object
+    candidates = []
     for name, event in _candidates(database, query_terms, scope, limit):
-        match = hit(name, event, searchable(event.fact), query_terms)
-        hits.setdefault((match.at, match.time, match.snippet), match)
+        names[id(event)] = name
+        candidates.append((event, searchable(event.fact)))
+    hits: dict[tuple[int, float, str], Hit] = {}
+    for match in best_first(query_terms, candidates):
+        event = match.event
+        hits.setdefault((event.at, event.time, match.snippet), hit(names[id(event)], match))
         if len(hits) >= limit:
             break
     return list(hits.values())

@@ -139,10 +139,12 @@ class SqliteStore:
     def search(
         self, query: str, *, project: str | None = None, exclude: str | None = None, limit: int = 20
     ) -> list[Hit]:
+        from ra.timeline.sqlite_search import find  # only who searches pays for it
+
         with self._database.reading() as connection:
             if connection is None:
                 return []
-            return rows.find(connection, query, limit, project=project, exclude=exclude)
+            return find(connection, query, limit, project=project, exclude=exclude)
 
     def spent(self, *, since: float = 0.0, project: str | None = None) -> Iterator[tuple[str, TimelineEvent]]:
         query = (
@@ -298,10 +300,12 @@ class SqliteTimeline:
             since = page[-1].at
 
     def search(self, query: str, limit: int = 20) -> list[Hit]:
+        from ra.timeline.sqlite_search import find  # only who searches pays for it
+
         with self._database.reading() as connection:
             if connection is None or self._key is None:
                 return []
-            return rows.find(connection, query, limit, session=self._key)
+            return find(connection, query, limit, session=self._key)
 
     def flush(self) -> None:
         """Nothing waits: a file is there, or `append` says why not."""

@@ -2,6 +2,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ra.context.recall import recall
+from ra.context.tokens import Estimator
+from ra.context.view import View
 from ra.core.facts import Checkpointed, EntrySet, Noticed, Spent
 from ra.core.messages import Image, Message, Text, ToolCall, ToolResult, say
 from ra.core.model import Section, Usage
@@ -105,3 +107,14 @@ def test_pages_put_together_are_the_text(text, page):
         ref = tail.split('"')[1]
         assert ref == f"~0123456789ab+{len(read)}"
     assert read + answer == text
+
+
+def test_what_was_cut_comes_before_what_the_model_sees_anyway():
+    view = View(Estimator())
+    log = Log(view.apply)
+    log.say(say("user", "Keep books."), say("assistant", "The depot door is green."), say("user", "Thanks."))
+    log.record(Checkpointed("truncate", "threshold", hidden=((2, 2),), marker="[gap]"))
+    log.say(say("user", "Which colour is the depot door, is the door of the depot green?"))
+    hits = [Hit("test", 5, "the question"), Hit("other", 5, "elsewhere"), Hit("test", 2, "the answer")]
+    first, second, third, _ = recall("depot door", Recorded(log, found=hits), view=view).splitlines()
+    assert (first, second, third) == ("session other #5: elsewhere", "#2: the answer", "#5: the question")

@@ -11,7 +11,7 @@ from ra.core.messages import Image, Message, Text, Thinking, ToolCall, ToolResul
 from ra.core.model import Section, Usage
 from ra.core.ports import Hit
 from ra.timeline.in_memory import MemoryTimeline
-from ra.timeline.search import terms
+from ra.timeline.query import terms
 from ra.timeline.sqlite import SqliteStore
 from ra.timeline.store import Store
 from tests.postgres import PostgresServer

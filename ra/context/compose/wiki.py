@@ -9,7 +9,7 @@ from ra.core.text import clean
 from ra.core.value import Value
 from ra.system.files import open_resolved
 from ra.system.secret_names import is_secret
-from ra.timeline.search import rank
+from ra.timeline.query import rank
 
 MAX_FILES = 5_000
 MAX_BYTES = 200_000  # of one article, and with the number of files a bound for all of them
