@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from ra.core.events import Retrying as Retrying
     from ra.core.events import Rotated as Rotated
     from ra.core.events import RunEnded as RunEnded
+    from ra.core.events import RunStopped as RunStopped
     from ra.core.events import Streamed as Streamed
     from ra.core.events import TextDelta as TextDelta
     from ra.core.events import ThinkingDelta as ThinkingDelta
@@ -58,8 +59,8 @@ if TYPE_CHECKING:
 _EXPORTED = {
     "ra.library.agent": ("Agent", "Unanswered", "ask"),
     "ra.core.events": (
-        *("CallDelta", "Compacted", "Event", "Retrying", "Rotated", "RunEnded", "Streamed", "TextDelta"),
-        *("ThinkingDelta", "ToolEnded", "ToolOutput", "ToolStarted", "TurnEnded", "TurnStarted", "Warned"),
+        *("CallDelta", "Compacted", "Event", "Retrying", "Rotated", "RunEnded", "RunStopped", "Streamed"),
+        *("TextDelta", "ThinkingDelta", "ToolEnded", "ToolOutput", "ToolStarted", "TurnEnded", "TurnStarted", "Warned"),
     ),
     "ra.core.messages": ("Document", "Image", "Message", "Text", "Thinking", "ToolCall", "ToolResult", "say"),
     "ra.core.model": ("Reply", "Request", "Section", "Usage"),

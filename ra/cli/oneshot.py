@@ -232,10 +232,9 @@ async def _answer(
     if prepared.failed and args.strict:
         raise UsageError(f"{' '.join(prepared.failed)} Nothing was sent (--strict).")
     if prepared.failed and outside is not None and not (args.show_context or args.dry_run):
-        from ra.cli.permission_prompt import choose_on_terminal
+        from ra.cli.permission_prompt import choose
 
-        question = "Send the prompt without it?"
-        if await asyncio.to_thread(choose_on_terminal, question, {"n": "no", "y": "yes"}, streams) != "y":
+        if await choose("Send the prompt without it?", {"n": "no", "y": "yes"}, streams) != "y":
             streams.err("Nothing was sent.\n")
             return 2
     if args.show_context:

@@ -1,11 +1,13 @@
 """Write a run for scripts: the answer alone goes to stdout, everything else to stderr."""
 
 import contextlib
+import math
 import os
 import re
+import shutil
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import msgspec
@@ -17,11 +19,14 @@ from ra.core.events import (
     Retrying,
     Rotated,
     RunEnded,
+    RunStopped,
     TextDelta,
     ThinkingDelta,
     ToolEnded,
+    ToolOutput,
     ToolStarted,
     TurnEnded,
+    TurnStarted,
     Warned,
 )
 from ra.core.messages import Content, Text, ToolCall
@@ -33,6 +38,10 @@ if TYPE_CHECKING:
     from ra.cli.markdown import MarkdownStream  # Rich, only for an answer on a terminal
 
 EXIT = {"answered": 0, "failed": 1, "mistake": 2, "limit": 3, "refused": 5, "empty": 5, "unfit": 5, "interrupted": 130}
+
+
+LIVE_ROWS = 5  # last lines of a command that is running, or was stopped
+MAX_OUTPUT = 20_000  # characters of a running command that are kept
 
 
 class Streams:
@@ -112,18 +121,18 @@ class TextFace:
         self.stored = stored  # `ra -c` can go on
         self.embedded = False  # a tiny model on this machine answers, and says so
         self._markdown: MarkdownStream | None = None
-        self._retries = 0
+        self._retry = RetryWait()
         self.quiet = quiet
         self.verbose = verbose
         self._line_open = False  # the terminal's cursor is behind text of the answer
         self._thinking_open = False
-        self._running: dict[str, tuple[ToolCall, float]] = {}  # and since when; less the time for which was asked
+        self._running: dict[str, RunningCall] = {}
 
     def hear(self, event: Event) -> None:
+        self._retry.hear(event)
         match event:
             case TextDelta(text):
                 self._close_thinking()
-                self._retries = 0
                 if self._at_once:
                     pass
                 elif self.streams.plain:
@@ -137,15 +146,17 @@ class TextFace:
                     self.streams.err(visible(text), dim=True)
             case ToolStarted(call):
                 self.note(f"· {describe(call)}")
-                self._running[call.id] = call, self._now()
+                self._running[call.id] = RunningCall(call, self._now())
+            case ToolOutput(call_id, text) if call_id in self._running:
+                self._running[call_id].hear(text)
             case ToolEnded(call, result):
                 self._running.pop(call.id, None)
                 if result.is_error or self.verbose:
                     self.note(f"  {'failed' if result.is_error else 'gave'}: {visible_line(brief(result.content))}")
             case Retrying(reason, wait_s, restart, most):
                 self._close_line()
-                self._retries += 1
-                self.note(f"ra: {retry(reason, self._retries, wait_s, restart=restart, most=most)}")
+                if restart or self.quiet or self.verbose or not self.streams.moving:  # elsewhere the spinner counts
+                    self.note(f"ra: {retry(reason, self._retry.number, wait_s, restart=restart, most=most)}")
             case Compacted(fact):
                 self.note(f"· {fact.summary_line}")
             case Rotated(fact):
@@ -155,6 +166,8 @@ class TextFace:
             case TurnEnded(iteration, model, usage, dollars) if self.verbose:
                 price = f", ${dollars}" if dollars else ""
                 self.note(f"· call {iteration}: {model}, {usage.total_input:,} in, {usage.output:,} out{price}")
+            case RunStopped():
+                self._stop()
             case RunEnded():
                 self._end(event)
             case _:
@@ -163,15 +176,24 @@ class TextFace:
     def _now(self) -> float:
         return time.monotonic() - self.streams.asked_s
 
-    def _end(self, end: RunEnded) -> None:
+    def _stop(self) -> None:
+        """Show what was stopped, at once: what it cost is still being counted."""
         self._close_thinking()
-        if self.streams.err_tty:
-            for call, began in self._running.values():
-                asked = call.id == self.streams.unanswered
-                state = (
-                    "not run: stopped before you answered" if asked else f"stopped after {self._now() - began:.0f} s"
-                )
-                self.note(f"{chr(10) * asked}  {describe(call)}: {state}")
+        if not self.streams.err_tty:
+            return
+        if stopped_wait := self._retry.take_stopped():
+            self.note(f"ra: {stopped_wait}")
+        for running in self._running.values():
+            asked = running.call.id == self.streams.unanswered
+            seconds = self._now() - running.began
+            state = "not run: stopped before you answered" if asked else f"stopped after {seconds:.0f} s"
+            self.note(f"{chr(10) * asked}  {describe(running.call)}: {state}")
+            for line in () if asked else running.last_lines():
+                self.note(f"    {visible_line(line, shutil.get_terminal_size().columns - 5)}")
+        self._running = {}
+
+    def _end(self, end: RunEnded) -> None:
+        self._stop()
         if not self._at_once:
             self._close_line()
         elif end.answer and end.outcome in {"answered", "refused", "limit", "interrupted"}:
@@ -188,8 +210,6 @@ class TextFace:
     def _render(self, text: str) -> None:
         """Show Markdown line by line; of the line that is still open, its end."""
         if self._markdown is None:
-            import shutil
-
             from ra.cli.markdown import MarkdownStream
             from ra.cli.render import Paper
 
@@ -291,6 +311,58 @@ def retry(reason: str, number: int, wait_s: float, *, restart: bool = False, mos
     again = " The answer begins anew:" if restart else ""
     wait = f" in {wait_s:.0f} s" if wait_s >= 1 else ""
     return f"{fault(reason)} Retry {number}{f' of {most}' if most else ''}{wait}.{again}"
+
+
+class RunningCall:
+    """A call that has not ended, since when it runs, and what it has printed."""
+
+    def __init__(self, call: ToolCall, began: float) -> None:
+        self.call = call
+        self.began = began
+        self.output = ""
+
+    def hear(self, text: str) -> None:
+        self.output = (self.output + text)[-MAX_OUTPUT:]
+
+    def last_lines(self) -> list[str]:
+        return visible(self.output).rstrip().splitlines()[-LIVE_ROWS:]
+
+
+class RetryWait:
+    """The wait before another attempt, as one line that counts down; it hears the events of a run."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.number = 0  # of the retry, in a row
+        self._clock = clock
+        self._fault = self._of = ""
+        self._at = 0.0
+
+    def hear(self, event: Event) -> None:
+        match event:
+            case Retrying(reason, wait_s, retries=most):
+                self.number += 1
+                self._fault, self._of = fault(reason), f" of {most}" if most else ""
+                self._at = self._clock() + wait_s
+            case RunStopped() | RunEnded(outcome="interrupted"):
+                pass  # `take_stopped` says what was stopped
+            case TextDelta() | TurnStarted():
+                self.number, self._fault = 0, ""
+            case _:
+                self._fault = ""
+
+    @property
+    def line(self) -> str:
+        """`Server error (500). Retry 2 of 5 in 2 s. Ctrl-C stops`, or "" when nothing is waited for."""
+        if not self._fault:
+            return ""
+        seconds = math.ceil(self._at - self._clock())
+        wait = f" in {seconds} s" if seconds > 0 else " now"
+        return f"{self._fault} Retry {self.number}{self._of}{wait}. Ctrl-C stops"
+
+    def take_stopped(self) -> str:
+        """What a stop has prevented; "" when nothing was waited for."""
+        fault_words, self._fault = self._fault, ""
+        return f"{fault_words} Stopped before retry {self.number}{self._of}" if fault_words else ""
 
 
 def fault(reason: str) -> str:

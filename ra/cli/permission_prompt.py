@@ -11,8 +11,9 @@ import tempfile
 import textwrap
 import threading
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 import msgspec
 
@@ -21,6 +22,7 @@ from ra.core.asking import Answer, Asker, FieldValue, Question, field_label, rea
 from ra.core.messages import ToolCall
 from ra.core.text import clean, visible
 
+T = TypeVar("T")
 Verdict = Literal["once", "session", "project", "no"]
 
 VERDICTS: dict[str, Verdict] = {"y": "once", "s": "session", "a": "session", "p": "project", "n": "no"}
@@ -47,16 +49,26 @@ def ask_on_terminal(streams: Streams) -> Asker:
 
     async def ask(question: Question) -> Answer:
         async with lock:
-            stop = threading.Event()
             await asyncio.sleep(0)  # what happened before the question is shown before it
             with streams.asked(question.call.id):
                 streams.err(_subject(question, streams))
-                try:
-                    return await asyncio.to_thread(_read_answer, question, streams, stop)
-                finally:
-                    stop.set()  # the thread still waits for a key when the run was stopped
+                return await _until_stopped(partial(_read_answer, question, streams))
 
     return ask
+
+
+async def choose(question: str, keys: Mapping[str, str], streams: Streams) -> str:
+    """`choose_on_terminal` beside the loop, so that Ctrl-C ends the question."""
+    return await _until_stopped(partial(choose_on_terminal, question, keys, streams))
+
+
+async def _until_stopped(read: Callable[[threading.Event], T]) -> T:
+    """Read in a thread, which still waits for a key when the run was stopped: it must not hold up the end."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(read, stop)
+    finally:
+        stop.set()
 
 
 def ask_outside(streams: Streams) -> Callable[[Path], Awaitable[bool]]:
@@ -64,7 +76,7 @@ def ask_outside(streams: Streams) -> Callable[[Path], Awaitable[bool]]:
 
     async def ask(path: Path) -> bool:
         question = f"{visible(str(path))} lies outside this project. Attach it?"
-        return await asyncio.to_thread(choose_on_terminal, question, {"y": "yes", "n": "no"}, streams) == "y"
+        return await choose(question, {"n": "no", "y": "yes"}, streams) == "y"
 
     return ask
 
@@ -101,7 +113,7 @@ def _read_answer(question: Question, streams: Streams, stop: threading.Event) ->
         if key in keys and key in VERDICTS:
             return Answer(VERDICTS[key])
         if key == "e":
-            typed = _edited_text(question.call, streams)
+            typed = _edited_text(question.call, streams, stop)
             changed = edited(question.call, typed) if typed.strip() else None
             if changed is not None:
                 return Answer("once", changed)
@@ -130,11 +142,11 @@ def wrapped(words: str, keys: Mapping[str, str]) -> str:
     return "\n".join(textwrap.wrap(text, max(20, shutil.get_terminal_size().columns - 2), break_on_hyphens=False))
 
 
-def _edited_text(call: ToolCall, streams: Streams) -> str:
+def _edited_text(call: ToolCall, streams: Streams, stop: threading.Event) -> str:
     if (editor := editor_command(os.environ)) and call.name in IN_EDITOR:
         return edit_in_editor(editor, call)
     streams.err(f"Instead of: {visible(editable(call))}\nrun: ")
-    return sys.stdin.readline().rstrip("\n")
+    return _read_line(stop).rstrip("\n")
 
 
 def editor_command(env: Mapping[str, str]) -> str:
@@ -153,11 +165,13 @@ def edit_in_editor(editor: str, call: ToolCall) -> str:
         return Path(file.name).read_text(encoding="utf-8", errors="replace")
 
 
-def choose_on_terminal(question: str, keys: Mapping[str, str], streams: Streams) -> str:
-    """One of the keys; "" for none of them, Escape, or the end of input."""
+def choose_on_terminal(
+    question: str, keys: Mapping[str, str], streams: Streams, stop: threading.Event | None = None
+) -> str:
+    """One of the keys; "" for none of them, Escape, the end of input, or when `stop` was set."""
     forget_typed_ahead()
-    streams.err(f"{question}  {' · '.join(f'{key} {word}' for key, word in keys.items())}: ")
-    key = _read_key(threading.Event())
+    streams.err(wrapped(question, keys) + ": ")
+    key = _read_key(stop or threading.Event())
     streams.err(f"{key}\n" if key.isprintable() else "\n")
     return key if key in keys else ""
 
@@ -180,7 +194,8 @@ def _read_key(stop: threading.Event) -> str:
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     try:
-        tty.setcbreak(descriptor)  # Ctrl-C still is a signal
+        # Ctrl-C still is a signal; a key that was pressed since the question appeared is an answer, and is kept.
+        tty.setcbreak(descriptor, termios.TCSADRAIN)
         while not stop.is_set():
             if select.select([descriptor], [], [], LOOK_S)[0]:
                 return os.read(descriptor, 1).decode("utf-8", "replace").lower()

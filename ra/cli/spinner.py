@@ -1,11 +1,12 @@
-"""Move one line on stderr while nothing is said: elapsed time, tokens and dollars."""
+"""Move one line on stderr while nothing is said: elapsed time, tokens and dollars, or the wait before a retry."""
 
 import asyncio
+import shutil
 import time
 from decimal import Decimal
 
-from ra.cli.output import Streams
-from ra.core.events import Event, RunEnded, TextDelta, ThinkingDelta, ToolStarted, TurnEnded
+from ra.cli.output import RetryWait, Streams
+from ra.core.events import Event, RunEnded, RunStopped, TextDelta, ThinkingDelta, ToolStarted, TurnEnded
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
 PATIENCE_S = 0.4  # shorter silences need no company
@@ -19,11 +20,13 @@ class Spinner:
         self._dollars = Decimal(0)
         self._doing = "thinking"
         self._drawn = False
+        self._retry = RetryWait()
         self._task = asyncio.get_running_loop().create_task(self._turn())
 
     def hear(self, event: Event) -> None:
         self._wipe()
         self._spoke = time.monotonic()
+        self._retry.hear(event)
         match event:
             case TurnEnded(_, _, usage, dollars):
                 self._tokens += usage.total_input + usage.output
@@ -32,6 +35,8 @@ class Spinner:
                 self._doing = call.name
             case TextDelta() | ThinkingDelta():
                 self._doing = "writing"
+            case RunStopped():
+                self._doing = "counting what was used"
             case RunEnded():
                 self.stop()
             case _:
@@ -46,13 +51,17 @@ class Spinner:
         while True:
             await asyncio.sleep(0.1)
             now = time.monotonic()
+            line = self._retry.line
             # While text of the answer stands on the line, nothing may be drawn over it.
-            if now - self._spoke < PATIENCE_S or self._doing == "writing" or self.streams.asking:
+            if self.streams.asking or (not line and (now - self._spoke < PATIENCE_S or self._doing == "writing")):
                 continue
             number += 1
-            spent = f" · {self._tokens:,} tokens · ${self._dollars:.4f}" if self._tokens else ""
-            frame = FRAMES[number % len(FRAMES)]
-            self.streams.err(f"\r\x1b[2K{frame} {self._doing} {now - self._began - self.streams.asked_s:.0f} s{spent}")
+            if not line:
+                spent = f" · {self._tokens:,} tokens · ${self._dollars:.4f}" if self._tokens else ""
+                frame = FRAMES[number % len(FRAMES)]
+                line = f"{frame} {self._doing} {now - self._began - self.streams.asked_s:.0f} s{spent}"
+            room = shutil.get_terminal_size().columns - len("^C") - 1  # which the terminal itself writes behind it
+            self.streams.err(f"\r\x1b[2K{line[:room]}")
             self._drawn = True
 
     def _wipe(self) -> None:

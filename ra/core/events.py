@@ -113,6 +113,12 @@ class Warned(Value, frozen=True):
     text: str
 
 
+class RunStopped(Value, frozen=True):
+    """The run was stopped, by the user or its time: what was said is recorded. RunEnded follows, with the price."""
+
+    reason: Literal["user", "maxDuration"]
+
+
 class RunEnded(Value, frozen=True):
     """The end of a run, on every path. `dollars` is "" when no price is known."""
 
@@ -134,4 +140,4 @@ Delta = Heard | Usage | Broken
 
 Streamed = Delta | Reply
 ToolEvent = ToolStarted | ToolOutput | ToolEnded
-Event = TurnStarted | Heard | ToolEvent | TurnEnded | Compacted | Rotated | Warned | RunEnded
+Event = TurnStarted | Heard | ToolEvent | TurnEnded | Compacted | Rotated | Warned | RunStopped | RunEnded

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -13,7 +13,7 @@ from ra.context.compose.strategy import Composed, LogLine, SessionView, TaskOrig
 from ra.context.engine import Engine
 from ra.context.tokens import Estimator
 from ra.core import errors
-from ra.core.events import Outcome, Rotated, RunEnded
+from ra.core.events import Outcome, Rotated, RunEnded, RunStopped
 from ra.core.facts import Configured, Failed, Interrupted, Noticed, Said
 from ra.core.facts import Rotated as Rotation
 from ra.core.functions import Emit
@@ -133,13 +133,13 @@ class Loop:
         except asyncio.CancelledError:
             outcome, error = "interrupted", "Interrupted."
             self._calls.close("interrupted by the user; it may or may not have run")
-            self.journal.record(*self.turn.partial(), Interrupted("user"))
+            await self._stopped("user")
         except TimeoutError:
             if not deadline.expired():
                 raise
             outcome, error = "limit", f"Stopped by maxDuration: {progress.budget.limits.seconds:g} s are over."
             self._calls.close("stopped by maxDuration; it may or may not have run")
-            self.journal.record(*self.turn.partial(), Interrupted("maxDuration"))
+            await self._stopped("maxDuration")
         except errors.Stopped as stop:
             outcome, error = "limit", str(stop)
             self._calls.close(f"not run: {stop}")
@@ -170,6 +170,12 @@ class Loop:
             )
         )
         progress.end()
+
+    async def _stopped(self, reason: Literal["user", "maxDuration"]) -> None:
+        """Record what was said, and say so at once: pricing it may first have to load the tokenizer."""
+        self.journal.record(*self.turn.partial())
+        self.progress.emit(RunStopped(reason))
+        self.journal.record(*await self.turn.partial_bill(), Interrupted(reason))
 
     async def _saved(self, outcome: Outcome) -> bool:
         """Whether the run is stored. Its end waits for a database that is away; who interrupted it need not wait."""

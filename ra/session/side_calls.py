@@ -52,6 +52,7 @@ class CallUnderway(msgspec.Struct):
     sent: bool = True  # the present attempt is on its way; not so while one that failed is waited for
     settled: bool = False  # what the attempts so far cost is settled
     message: Message | None = None  # the whole answer, once it is there
+    partial: Message | None = None  # what is kept of it, when it was interrupted
 
     def hear(self, delta: Delta | Usage) -> None:
         self.heard = self.sent = True

@@ -2,8 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
-from contextlib import aclosing
+from collections.abc import Awaitable, Sequence
+from contextlib import aclosing, suppress
 
 import msgspec
 
@@ -156,17 +156,25 @@ class Turn:
             size = estimator.request(request) if edited else self._engine.measure(exact=True) or 0
         return await self._progress.reserve(request, size, self._price.of(request))
 
-    def partial(self) -> tuple[Fact, ...]:
-        """What the model had said when it was interrupted, and its bill: the next prompt sees it."""
-        call, self._underway = self._underway, None
-        if call is None or not (call.heard or call.sent or call.text.strip()):
-            self._let_go(call)
+    def partial(self) -> tuple[Said, ...]:
+        """What the model had said when it was interrupted: the next prompt sees it. `partial_bill` prices it."""
+        call = self._underway
+        if call is None:
             return ()
         self._progress.last_text = call.text or self._progress.last_text
         if not call.text.strip():
-            return (self._bill(None, call),)
-        answer = Said(Message("assistant", (Text(f"{call.text}\n[interrupted]"),), model=call.request.model))
-        return (answer, self._bill(answer.message, call))
+            return ()
+        call.partial = Message("assistant", (Text(f"{call.text}\n[interrupted]"),), model=call.request.model)
+        return (Said(call.partial),)
+
+    async def partial_bill(self) -> tuple[Spent, ...]:
+        """What an interrupted call cost. Counted beside the keyboard, which the tokenizer would hold up."""
+        call, self._underway = self._underway, None
+        if call is None or not (call.heard or call.sent or call.partial):
+            self._let_go(call)
+            return ()
+        await _to_the_end(asyncio.to_thread(call.used, self._engine.estimator, call.partial))  # and is remembered
+        return (self._bill(call.partial, call),)
 
     def given_up(self, reason: str) -> tuple[Fact, ...]:
         """What had come of an answer that failed or was stopped under way, and its bill: never sent again."""
@@ -299,6 +307,15 @@ class Turn:
         if window.origin == "guessed" and window != before and window.limit is not None:
             text = str(error) if error else f"A request of {window.limit} tokens was taken."
             self._endpoint.learn_window(window.limit, text, guessed=True)
+
+
+async def _to_the_end(work: Awaitable[object]) -> None:
+    """Wait for it, however often the run is interrupted meanwhile: who leaves at once still has the bill recorded."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    task.result()
 
 
 def _checkpoints(assembly: Assembly) -> list[Checkpointed]:

@@ -1,5 +1,6 @@
 """One prompt, from the user's words to the answer: calls, limits, interruptions and what is left behind by each."""
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -7,9 +8,9 @@ import pytest
 
 from ra.app import App
 from ra.config.options import Options
-from ra.core.events import Event, TextDelta, ToolEnded, ToolStarted, Warned
+from ra.core.events import Event, RunEnded, RunStopped, TextDelta, ToolEnded, ToolStarted, TurnEnded, Warned
 from ra.core.facts import Cut, Interrupted, Said, Spent
-from ra.core.messages import ToolResult
+from ra.core.messages import ToolResult, say
 from ra.core.value import JsonObject
 from ra.providers.script import Call, Fault, Step
 from ra.testing.server import LoopbackServer
@@ -168,6 +169,28 @@ def test_an_interrupted_answer_is_kept_and_the_next_prompt_sees_it(tmp_path: Pat
         run(app, "Go on.", resume=last.session)
         assert "Once upon" in str(server.bodies[1]["messages"])
         assert "[interrupted]" in str(server.bodies[1]["messages"])
+
+
+def test_a_stop_is_told_before_it_is_priced_and_a_second_one_loses_no_bill(tmp_path: Path) -> None:
+    async def stop_twice(app: App) -> tuple[list[Event], list[Any]]:
+        session, events, kept = app.open(), [], []
+        run = session.prompt(say("user", "Tell me a story."))
+        async for event in run:
+            events.append(event)
+            if isinstance(event, TextDelta):
+                run.interrupt()
+            if isinstance(event, RunStopped):
+                kept = facts(app, session.id)
+                run.interrupt()
+        await session.close()
+        return events, kept
+
+    with LoopbackServer("anthropic", [Step(text="Once upon a time " * 50, pace_s=0.01)]) as server:
+        app = world(tmp_path, server, "anthropic")
+        events, kept = asyncio.run(stop_twice(app))
+    assert "[interrupted]" in kept[-1].message.text
+    assert [type(event) for event in events[-3:]] == [RunStopped, TurnEnded, RunEnded]
+    assert [type(fact) for fact in facts(app, ended(events).session)[-3:]] == [Said, Spent, Interrupted]
 
 
 @pytest.mark.parametrize(

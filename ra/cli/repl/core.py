@@ -402,4 +402,4 @@ class Repl:
     async def _outside(self, path: Path) -> bool:
         async with self._asking:
             self.say(f"{path} lies outside the project.", "yellow")
-            return await self.terminal.choose("Attach it?", {"y": "yes", "n": "no"}) == "y"
+            return await self.terminal.choose("Attach it?", {"n": "no", "y": "yes"}) == "y"

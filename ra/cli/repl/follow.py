@@ -1,6 +1,5 @@
 """Turn the events of a run into lines for the screen, and into what still moves below them."""
 
-import math
 import time
 from collections import deque
 from collections.abc import Callable
@@ -9,7 +8,7 @@ import msgspec
 
 from ra.cli import changes
 from ra.cli.markdown import MarkdownStream
-from ra.cli.output import brief, describe, fault, retry
+from ra.cli.output import LIVE_ROWS, RetryWait, RunningCall, brief, describe, retry
 from ra.cli.render import Paper
 from ra.cli.repl.terminal import Fragments
 from ra.cli.repl.wrap import last_rows
@@ -20,6 +19,7 @@ from ra.core.events import (
     Retrying,
     Rotated,
     RunEnded,
+    RunStopped,
     TextDelta,
     ThinkingDelta,
     ToolEnded,
@@ -33,25 +33,8 @@ from ra.core.text import visible, visible_line
 
 PIECE = 10  # lines that are rendered at once
 THOUGHT_ROWS = 3
-LIVE_ROWS = 5  # last lines of a command that is running
 HEAD_ROWS = 3  # first lines of a command that failed
-OUTPUT = 20_000  # characters of a running command that are kept
 PATIENCE_S = 1.0  # a shorter wait needs no clock
-
-
-class _Running:
-    """A call that has not ended, and what it has printed."""
-
-    def __init__(self, call: ToolCall, began: float) -> None:
-        self.call = call
-        self.began = began
-        self.output = ""
-
-    def hear(self, text: str) -> None:
-        self.output = (self.output + text)[-OUTPUT:]
-
-    def last_lines(self) -> list[str]:
-        return self.output.rstrip().splitlines()[-LIVE_ROWS:]
 
 
 class Telling:
@@ -70,16 +53,16 @@ class Telling:
         self._thinking_since = 0.0
         self._since = self._asked_at = 0.0
         self._asked = ""  # the call that a person is asked about
-        self._running: dict[str, _Running] = {}
-        self._retries = self._most_retries = 0
-        self._retry = ""  # why the last attempt failed, until the next one begins
-        self._retry_at = 0.0
+        self._running: dict[str, RunningCall] = {}
+        self._retry = RetryWait(clock)
+        self._stopped = False  # nothing goes on any more; only the price is still being counted
 
     def begin(self) -> None:
         self.ended_tools = []
         self.previewed = set()
         self._running = {}
-        self._retries, self._retry = 0, ""
+        self._retry = RetryWait(self._clock)
+        self._stopped = False
         self._since = self._clock()
         self.busy = "waiting for the model"
 
@@ -102,11 +85,9 @@ class Telling:
         """Cheap for words: rendering them is for `take`."""
         if not isinstance(event, ThinkingDelta):
             self._fold_thinking()
-        if not isinstance(event, Retrying | RunEnded):
-            self._retry = ""
+        self._retry.hear(event)
         match event:
             case TextDelta(text):
-                self._retries = 0
                 self._words.feed(text)
                 self.busy = "writing"
             case ThinkingDelta(text):
@@ -126,7 +107,7 @@ class Telling:
     def _hear_rest(self, event: Event) -> None:
         match event:
             case ToolStarted(call):
-                self._running[call.id] = _Running(call, self._clock())
+                self._running[call.id] = RunningCall(call, self._clock())
                 self.busy = "running"
             case ToolEnded(call):
                 self._running.pop(call.id, None)
@@ -135,17 +116,16 @@ class Telling:
                 self._ready += self._tool(ended)
                 self.busy = "waiting for the model"
             case Retrying(reason, wait_s, restart, most):
-                self._retries += 1
-                self._most_retries = most
-                self._retry, self._retry_at = fault(reason), self._clock() + wait_s
                 if restart or self._paper.plain:  # where nothing moves, and where half an answer stands above
-                    self.note(retry(reason, self._retries, wait_s, restart=restart, most=most))
+                    self.note(retry(reason, self._retry.number, wait_s, restart=restart, most=most))
             case Compacted(fact):
                 self.note(fact.summary_line)
             case Rotated(fact):
                 self.note(f"new segment ({visible_line(fact.reason)})")
             case Warned(text):
                 self.note(text, style="yellow")
+            case RunStopped(reason):
+                self._stop(by_user=reason == "user")
             case RunEnded():
                 self._end(event)
             case _:
@@ -224,20 +204,26 @@ class Telling:
             text = f"{running.output}\n[stopped after {seconds:.0f} s]".lstrip()
             stopped = ToolResult(running.call.id, running.call.name, (Text(text),), is_error=True)
             self.ended_tools.append(ToolEnded(running.call, stopped, seconds))
+        self._running = {}
+
+    def _stop(self, *, by_user: bool) -> None:
+        """Nothing goes on any more, and what was said is recorded; only the price is still being counted."""
+        self._stop_running()
+        if by_user and (stopped_wait := self._retry.take_stopped()):
+            self.note(stopped_wait, "yellow")
+        if by_user:
+            self.note("stopped; what was said is kept", "yellow")
+        self._since, self.busy, self._stopped = self._clock(), "counting what was used", True
 
     def _end(self, end: RunEnded) -> None:
-        self._stop_running()
-        if self._retry and end.outcome == "interrupted":
-            of = f" of {self._most_retries}" if self._most_retries else ""
-            self.note(f"{self._retry} Stopped before retry {self._retries}{of}", "yellow")
-        self.busy, self._running, self._retry = "", {}, ""
+        if not self._stopped:
+            self._stop(by_user=end.outcome == "interrupted")
+        self.busy = ""
         if end.outcome == "empty":
             self.note("the model gave an empty answer; ask again, or choose another with /model", "yellow")
         elif end.outcome == "refused":
             self.note("the model refused to answer; rephrase it, or choose another with /model", "yellow")
-        elif end.outcome == "interrupted":
-            self.note("stopped; what was said is kept", "yellow")
-        elif end.error:
+        elif end.error and end.outcome != "interrupted":
             self.note(end.error, "red")
 
     # --- moving ---
@@ -253,16 +239,12 @@ class Telling:
             elapsed = f"{self._clock() - running.began:.0f} s"
             lines = [f"◦ {describe(running.call)} {elapsed}", *(f"  {line}" for line in running.last_lines())]
             fragments += _rows("class:dim", [visible_line(line, width) for line in lines])
-        if self._retry:
-            seconds = math.ceil(self._retry_at - self._clock())
-            wait = f" in {seconds} s" if seconds > 0 else " now"
-            of = f" of {self._most_retries}" if self._most_retries else ""
-            fragments += _rows("class:new", [f"{self._retry} Retry {self._retries}{of}{wait}. Ctrl-C stops"[:width]])
+        if retry_line := self._retry.line:
+            fragments += _rows("class:new", [retry_line[:width]])
         elif self.busy and self._clock() - self._since > PATIENCE_S:
             frame = FRAMES[int(self._clock() * 2) % len(FRAMES)]
-            fragments += _rows(
-                "class:dim", [f"{frame} {self.busy} {self._clock() - self._since:.0f} s, Ctrl-C stops"[:width]]
-            )
+            hint = "" if self._stopped else ", Ctrl-C stops"
+            fragments += _rows("class:dim", [f"{frame} {self.busy} {self._clock() - self._since:.0f} s{hint}"[:width]])
         return fragments
 
 

@@ -37,7 +37,7 @@ def test_ctrl_d_in_mid_answer_leaves_at_once_and_nothing_typed_after_it_is_sent(
     terminal.enter("count")
     terminal.wait("word20")
     terminal.type(CTRL_D + "rm everything\r")
-    assert terminal.wait_exit(3) == 0
+    assert terminal.wait_exit() == 0
     assert len(model.bodies) == 1
 
 

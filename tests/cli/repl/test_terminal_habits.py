@@ -246,6 +246,30 @@ def test_a_one_shot_that_is_stopped_says_which_call_was(shell: Shell, model: Mod
             assert said in terminal.text
 
 
+def test_a_one_shot_that_is_stopped_shows_what_its_command_had_printed(shell: Shell, model: Model) -> None:
+    model.answer = running("echo half-way; touch begun; sleep 30")
+    argv = [RA, "--sandbox", "off", "--allow", "Bash", "do it"]
+    with PtyTerminal(argv, env=shell.env, cwd=shell.project, columns=110) as terminal:
+        terminal.wait(lambda: (shell.project / "begun").exists())
+        terminal.look(0.2)
+        terminal.type("\x03")
+        assert terminal.wait_exit() == 130
+        assert "\n    half-way\n" in terminal.text.split("stopped after")[1]
+
+
+@pytest.mark.parametrize("columns", [110, 40])
+def test_a_retry_of_a_one_shot_counts_down_in_one_line(shell: Shell, model: Model, columns: int) -> None:
+    model.answer = lambda body: Step(fault=Fault("status", status=500))
+    with PtyTerminal([RA, "do it"], env=shell.env, cwd=shell.project, columns=columns) as terminal:
+        terminal.wait("Server error (500). Retry 2 of")
+        terminal.wait("Retry 3 of")
+        assert terminal.everything.count("Retry") == 1  # each takes the place of the one before
+        terminal.type("\x03")
+        assert terminal.wait_exit() == 130
+        assert "Stopped before retry" in terminal.text.replace("\n", "")
+        assert terminal.text.count("Server error") == 1
+
+
 @pytest.mark.parametrize(("key", "code", "requests"), [("n", 2, 0), ("y", 0, 1)])
 def test_a_one_shot_on_a_terminal_asks_about_a_missing_file_too(
     shell: Shell, model: Model, key: str, code: int, requests: int
@@ -267,3 +291,16 @@ def test_said_lists_what_was_laid_down(start: Start) -> None:
     terminal.wait("next request")
     terminal.wait("#1")
     assert "Always use tabs." in terminal.text.split("next request")[1]
+
+
+@pytest.mark.parametrize("question", ["Send the prompt without it?", "Attach it?"])
+def test_ctrl_c_at_a_question_before_anything_is_sent_ends_a_one_shot(
+    shell: Shell, model: Model, question: str
+) -> None:
+    (shell.home / "notes.txt").write_text("outside")
+    prompt = "explain @nosuch.py" if "without" in question else f"explain @{shell.home}/notes.txt"
+    with PtyTerminal([RA, prompt], env=shell.env, cwd=shell.project, columns=110) as terminal:
+        terminal.wait(question)
+        terminal.type("\x03")
+        assert terminal.wait_exit() == 130
+    assert model.bodies == []
