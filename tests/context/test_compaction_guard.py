@@ -62,7 +62,7 @@ def test_a_pattern_that_would_take_for_ever_is_given_up_with_a_warning():
     log.say(*step(1, "a" * 40 + "! the red button"), *(m for n in range(2, 9) for m in step(n, words(600))))
     began = time.perf_counter()
     assembly = assemble(one)
-    assert time.perf_counter() - began < 10
+    assert time.perf_counter() - began < 60
     assert "'(a+)+$' took longer than 3 s" in assembly.warnings[0]
     assert "the red button" in text_of(assembly.request)
 

@@ -3,7 +3,6 @@
 import os
 import stat
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -139,9 +138,7 @@ def test_a_fifo_a_directory_a_device_and_binary_are_not_read_and_do_not_hang(tmp
     (root / "dangling.md").symlink_to("nowhere.md")
     (root / "loop.md").symlink_to("loop.md")
     names = ["fifo.md", "folder.md", "binary.md", "empty.md", "dangling.md", "loop.md"]
-    began = time.monotonic()
     found = discover(root, root, patterns=names)
-    assert time.monotonic() - began < 1
     assert found.sections == ()
     assert [note.split(":")[0] for note in found.notes] == [name for name in names if name != "empty.md"]
 

@@ -238,9 +238,9 @@ def test_stop_ends_the_run_after_the_chain_and_edits_are_still_there(chain: Chai
     ("source", "said"),
     [
         ("def middleware(ctx):\n  raise ValueError('boom')", ":2: beforeToolExecution failed: ValueError: boom"),
-        ("import time\ndef middleware(ctx):\n  time.sleep(20)", ":3: beforeToolExecution took longer than 0.3 s."),
+        ("import time\ndef middleware(ctx):\n  time.sleep(120)", ":3: beforeToolExecution took longer than 0.3 s."),
         (
-            "import asyncio\nasync def middleware(ctx):\n  await asyncio.sleep(20)",
+            "import asyncio\nasync def middleware(ctx):\n  await asyncio.sleep(120)",
             ":3: beforeToolExecution took longer",
         ),
         ("def middleware(ctx):\n  ctx.tool_call = 5", ":2: beforeToolExecution failed: TypeError"),
@@ -255,7 +255,7 @@ def test_a_hook_that_raises_or_hangs_fails_closed_with_file_hook_and_line(chain:
     with pytest.raises(HookFailed) as failed:
         chain.fire(context.ToolStart(loop(), CALL), "beforeToolExecution", source, timeout_s=0.3)
     assert str(failed.value).startswith(f"{chain.folder}/h.py{said}")
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ from ra.resolvers.addresses import literal, public
 from ra.resolvers.expand import Expansion, builtin, expand
 from ra.resolvers.fetch import fetch
 from ra.resolvers.pages import FetchedPage, FetchFailed, html_to_markdown, page_text
+from tests.growth import is_in_proportion
 from tests.resolvers.prompts import PDF, PNG
 
 Answer = Callable[[str, asyncio.StreamWriter], Awaitable[None]]
@@ -190,12 +191,7 @@ def test_charsets(body: bytes, media: str, text: str) -> None:
     ],
 )
 def test_the_work_for_any_html_grows_with_its_length_alone(piece: str, times: int) -> None:
-    def work_s(length: int) -> float:
-        began = time.process_time()
-        html_to_markdown(piece * length + "<p>word</p>")
-        return time.process_time() - began
-
-    assert work_s(times) < 9 * work_s(times // 4) + 0.1  # 4 times as long: 16 times the work if it were quadratic
+    assert is_in_proportion(lambda size: html_to_markdown(piece * size + "<p>word</p>"), times)
 
 
 def test_deeply_nested_html_still_gives_its_words() -> None:
@@ -385,12 +381,12 @@ def test_a_slow_body_and_a_silent_server_end_in_time() -> None:
             await asyncio.sleep(0.05)
 
     async def silence(path: str, writer: asyncio.StreamWriter) -> None:
-        await asyncio.sleep(5)
+        await asyncio.sleep(120)
 
     began = time.monotonic()
     assert failure(drip, timeout_s=0.4) == "took longer than 0.4 s"
     assert failure(silence, timeout_s=0.4) == "took longer than 0.4 s"
-    assert time.monotonic() - began < 3
+    assert time.monotonic() - began < 60
 
 
 def test_a_resolver_that_hangs_ends_in_time() -> None:

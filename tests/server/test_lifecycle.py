@@ -131,8 +131,8 @@ def test_tasks_that_do_not_end_in_time_are_recorded_as_interrupted(model: Model,
 
 
 def test_a_second_signal_does_not_wait_for_the_grace(model: Model, start: Any) -> None:
-    model(lambda body: Step(text="Hello.", delay_s=30))
-    daemon = start("--grace", "60")
+    model(lambda body: Step(text="Hello.", delay_s=120))
+    daemon = start("--grace", "120")
     with ThreadPoolExecutor(1) as pool:
         running = pool.submit(daemon.task, "hi")
         until(lambda: daemon.get("/healthz")["running"] == 1)
@@ -141,7 +141,7 @@ def test_a_second_signal_does_not_wait_for_the_grace(model: Model, start: Any) -
         time.sleep(0.2)
         assert daemon.stop(signal.SIGINT) == 130
         assert running.result()[0] == 503
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
 
 
 def test_what_waited_when_the_server_stopped_is_refused_or_kept(model: Model, start: Any, shell: Shell) -> None:

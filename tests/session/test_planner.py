@@ -144,7 +144,7 @@ def test_any_failure_makes_the_turn_layered(shell: Shell, plan: Step) -> None:
         chat.say("the first question")
         began = time.monotonic()
         ended = chat.say("the second question")
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 15
     assert ended.outcome == "answered"
     assert strategies(chat)[-1] == "layered"
     assert [shown(chat.bodies[-1]).count(f"the {which} question") for which in ("first", "second")] == [1, 1]

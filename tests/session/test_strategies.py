@@ -167,10 +167,10 @@ def test_a_tool_loop_goes_on_from_a_composed_prompt(shell: Shell) -> None:
 
 
 def test_a_source_that_blocks_stops_no_other(tmp_path: Path) -> None:
-    sources = {"slow": Source(lambda: time.sleep(3) or "late"), "quick": Source(lambda: "here")}
+    sources = {"slow": Source(lambda: time.sleep(60) or "late"), "quick": Source(lambda: "here")}
     began = time.monotonic()
     made = asyncio.run(compose(100, guard_sources(sources, file=tmp_path / "x.py", timeout_s=0.3), Estimator()))
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30
     assert [message.text for message in made.messages] == ["[The source slow could not be read.]", "here"]
 
 

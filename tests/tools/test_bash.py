@@ -75,8 +75,8 @@ def test_the_working_directory_lasts(kit: Kit) -> None:
 
 def test_a_time_out_ends_the_command(kit: Kit) -> None:
     began = time.monotonic()
-    assert "[timed out after 0.4 s; killed]" in kit.error("Bash", command="echo begun; sleep 30", timeout=0.4)
-    assert time.monotonic() - began < 2
+    assert "[timed out after 0.4 s; killed]" in kit.error("Bash", command="echo begun; sleep 300", timeout=0.4)
+    assert time.monotonic() - began < 60
 
 
 def test_all_descendants_are_gone_within_a_second(kit: Kit) -> None:
@@ -89,7 +89,7 @@ def test_all_descendants_are_gone_within_a_second(kit: Kit) -> None:
 def test_what_a_finished_command_leaves_behind_is_ended(kit: Kit) -> None:
     began = time.monotonic()
     assert kit.text("Bash", command="(setsid sleep 4712.5 &); echo done") == "done"
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     assert gone_within("4712.5", 1)
 
 

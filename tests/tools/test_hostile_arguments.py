@@ -70,7 +70,7 @@ def test_odd_files_are_answered_soon(hostile: Kit, name: str, tool: str, more: d
     began = time.monotonic()
     done = hostile.done(tool, path=name, **more)
     assert "failed unexpectedly" not in words(done)
-    assert time.monotonic() - began < 8
+    assert time.monotonic() - began < 60
 
 
 @pytest.mark.parametrize("pattern", ["a{99999999}", "(?=\0)x", "(?<=a)" * 300])

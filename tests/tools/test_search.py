@@ -130,10 +130,8 @@ def test_grep_tells_the_model_of_a_broken_expression(kit: Kit) -> None:
 def test_grep_stops_an_expression_that_would_never_end(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("a" * 100 + "b\n")
     search(GrepArgs(pattern="a"), str(tmp_path), "", time.monotonic() + 60)  # what has to be loaded is loaded
-    began = time.monotonic()
     with pytest.raises(Mistake, match="takes too long"):
-        search(GrepArgs(pattern="(a|aa)+$"), str(tmp_path), "", began + 0.3)
-    assert time.monotonic() - began < 5
+        search(GrepArgs(pattern="(a|aa)+$"), str(tmp_path), "", time.monotonic() + 0.3)
 
 
 @needs_ripgrep
