@@ -20,8 +20,8 @@ from ra.timeline.folds import INTERRUPTED
 from ra.timeline.sqlite import SqliteStore
 from tests.cli.conftest import RA, Shell
 
-KILLS = int(os.environ.get("RA_KILLS", "20"))
-STEPS = 20
+KILLS = int(os.environ.get("RA_KILLS", "12"))
+STEPS = 9
 DONE = "All done."
 UNBOXED = ("--sandbox", "off", "--allow", "Bash")  # what a box does is tested elsewhere
 
@@ -124,7 +124,7 @@ def test_kills_at_random_moments_lose_nothing_repeat_nothing_and_brick_nothing(t
             server.requests.clear()
             while True:
                 events = recorded(shell)
-                args = ["-c", "Go on."] if events else ["Count to twenty."]
+                args = ["-c", "Go on."] if events else ["Count to nine."]
                 ended = Ended(shell, args, typical_s * chance.random() if kills < KILLS else 60)
                 after = recorded(shell)
                 assert after[: len(events)] == events
@@ -147,7 +147,7 @@ def uninterrupted_s(folder: Path, server: LoopbackServer) -> float:
     (folder / "whole").mkdir()
     shell = Shell(folder / "whole")
     shell.serve(server)
-    ended = Ended(shell, ["Count to twenty."], 60)
+    ended = Ended(shell, ["Count to nine."], 60)
     assert (ended.code, ended.told[-1]["answer"]) == (0, DONE)
     assert (shell.project / "effects").read_text().split() == [str(number) for number in range(STEPS)]
     return ended.seconds
