@@ -16,6 +16,7 @@ from ra.context.size import (
     Window,
     allow,
     answer_room,
+    credible_refusal,
     input_budget,
     too_small,
     trigger,
@@ -233,6 +234,10 @@ class Engine:
         self.window = self._refusals.accept(self.window, counted, usage.total_input)
         if self._sent is not None and usage.total_input and self.view.counted:
             self.estimator.observe(self.estimator.request(self._sent), usage.total_input)
+
+    def believes(self, limit: int | None, sent: int | None) -> bool:
+        """Can an overflow be meant as it was told? What cannot be is not learned: it would stay for ever."""
+        return credible_refusal(limit, sent, self.view.tokens())
 
     def learn(self, limit: int | None, *, sent: int | None = None) -> None:
         """After an overflow: what the server said of its window and of the request.

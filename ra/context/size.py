@@ -319,8 +319,15 @@ class Meter:
 SHARES = (0.75, 0.5, 0.02)
 MOST = (0.75, 0.75, 0.5)  # of the refused request, whatever was taken before: counts of other text may mislead
 EXCESS = (1.05, 1.5, 50.0)
+LEAST_WINDOW = 256  # tokens; no model that can be asked for an answer has less
 CREDIBLE_EXCESS = 2.0  # a bill is believed up to so many times our count
 AGAIN = 1.2  # times what was taken before: a cut aims below the window, so that no less than that is sent
+
+
+def credible_refusal(limit: int | None, sent: int | None, plain: int) -> bool:
+    """Can a server mean this by refusing a request of `plain` tokens of o200k_base? It knows its window and what it
+    counted, but no tokenizer makes so little of a request."""
+    return (limit is None or limit >= LEAST_WINDOW) and (sent is None or sent * CREDIBLE_RATE >= plain)
 
 
 class Refusals:

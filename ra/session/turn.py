@@ -85,6 +85,9 @@ class Turn:
             except Overflowed as overflow:
                 # The one backward edge: what the server said is learned, and the request is made to fit.
                 error = overflow
+                if not self._engine.believes(error.limit, error.sent):
+                    self._give_up(assembly, window if suspected else self._engine.window)
+                    raise
                 self._engine.learn(error.limit, sent=error.sent)
                 if error.limit is not None:
                     self._endpoint.learn_window(error.limit, str(error))

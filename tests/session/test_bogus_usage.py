@@ -3,6 +3,8 @@
 import asyncio
 from pathlib import Path
 
+import pytest
+
 from ra.context.size import Meter, credible
 from ra.context.tokens import Estimator
 from ra.context.view import View
@@ -10,8 +12,9 @@ from ra.core.events import Warned
 from ra.core.facts import Said, Spent, TimelineEvent
 from ra.core.messages import say
 from ra.core.model import Request, Usage
-from ra.providers.script import Step
+from ra.providers.script import Fault, Step
 from ra.testing import LoopbackServer, app
+from tests.session.scenario import ended, run
 
 WINDOW = 200_000
 
@@ -57,3 +60,14 @@ def test_a_bogus_bill_that_is_stored_already_is_not_the_size_of_the_next_request
     for at, fact in enumerate(facts, 1):
         meter.apply(TimelineEvent(at, 0.0, fact))
     assert (meter.measure(window=WINDOW) or 0) < 100
+
+
+@pytest.mark.parametrize("told", ["9 tokens > 5 maximum", "9 tokens > 200000 maximum", "210000 tokens > 5 maximum"])
+def test_a_window_that_cannot_be_is_not_learned(tmp_path: Path, told: str) -> None:
+    refusal = Fault("status", 400, message=f"prompt is too long: {told}")
+    with LoopbackServer("anthropic", [Step(text="two")], faults=[refusal]) as server:
+        world = app(tmp_path, server)
+        first = ended(run(world, "hi"))
+        assert (first.outcome, told in first.error) == ("failed", True)
+        assert world.services.store.all_learned() == []
+        assert ended(run(world, "again", resume=first.session)).answer == "two"

@@ -25,12 +25,21 @@ def test_what_a_killed_process_left_is_removed_and_what_a_living_one_holds_is_no
     assert process.stdout
     folder = Path(process.stdout.readline().strip())
     (folder / "file").write_text("x")
-    long_ago = time.time() - 3600
-    os.utime(folder, (long_ago, long_ago))
     remove_left_behind(str(tmp_path))
     assert folder.is_dir()
     process.send_signal(signal.SIGKILL)
     process.wait()
+    remove_left_behind(str(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_is_not_held_yet_is_left_for_a_while(tmp_path: Path) -> None:
+    folder = tmp_path / "ra-new-x"
+    folder.mkdir()
+    remove_left_behind(str(tmp_path))
+    assert folder.is_dir()
+    long_ago = time.time() - 3600
+    os.utime(folder, (long_ago, long_ago))
     remove_left_behind(str(tmp_path))
     assert not folder.exists()
 

@@ -16,18 +16,22 @@ from ra.system.process import Launch
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 PREFIX = "ra-tmp-"
-YOUNG_S = 60.0  # between making a folder and holding it
+UNHELD = "ra-new-"  # how a folder is called until it is held
+YOUNG_S = 60.0  # longer than it takes to hold a new one
 
 
 def private_folder(owner: object) -> tuple[str, Callable[[], object]]:
     """A folder for temporary files that lives as long as its owner, and how to remove it before.
 
-    It is held by a lock that ends with our process, however that ends: what a killed one left is removed here.
+    It is held by a lock that ends with our process, however that ends: what a killed one left is removed here. It gets
+    its name when it is held, so that one of that name which nobody holds belongs to nobody.
     """
     remove_left_behind(tempfile.gettempdir())
-    path = os.path.realpath(tempfile.mkdtemp(prefix=PREFIX))
-    handle = os.open(path, _FOLDER)
+    unheld = os.path.realpath(tempfile.mkdtemp(prefix=UNHELD))
+    handle = os.open(unheld, _FOLDER)
     fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    path = os.path.join(os.path.dirname(unheld), os.path.basename(unheld).replace(UNHELD, PREFIX, 1))
+    os.rename(unheld, path)
     return path, weakref.finalize(owner, _remove, path, handle)
 
 
@@ -35,7 +39,7 @@ def remove_left_behind(folder: str) -> None:
     """Remove temporary folders of this user that no process holds any more."""
     try:
         with os.scandir(folder) as entries:
-            paths = [entry.path for entry in entries if entry.name.startswith(PREFIX) and _is_old(entry)]
+            paths = [entry.path for entry in entries if _is_ours(entry)]
     except OSError:
         return  # then there is nothing that we could remove
     for path in paths:
@@ -48,12 +52,16 @@ def remove_left_behind(folder: str) -> None:
                 os.close(handle)
 
 
-def _is_old(entry: "os.DirEntry[str]") -> bool:
+def _is_ours(entry: "os.DirEntry[str]") -> bool:
+    """A folder of this user that is held, or would be by now."""
+    if not entry.name.startswith((PREFIX, UNHELD)):
+        return False
     try:
         status = entry.stat(follow_symlinks=False)
     except OSError:
         return False
-    return stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and time.time() - status.st_mtime > YOUNG_S
+    old = entry.name.startswith(PREFIX) or time.time() - status.st_mtime > YOUNG_S
+    return old and stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid()
 
 
 def _remove(path: str, handle: int) -> None:
