@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -103,7 +104,14 @@ def words() -> str:
         for path, command in ((name, made), *((f"{name} {n}", c) for n, c in getattr(made, "commands", {}).items())):
             inner = {n: (c.help or "").partition("\n")[0] for n, c in getattr(command, "commands", {}).items()}
             options = {o: p.help or "" for p in command.params if p.param_type_name == "option" for o in p.opts}
-            table[path] = inner | options
+            # Words that an argument takes as they stand are in its metavar in lower case: [SESSION|show|diff].
+            arguments = {
+                word: p.help or ""
+                for p in command.params
+                if p.param_type_name == "argument"
+                for word in re.findall(r"\b[a-z]+\b", p.metavar or "")
+            }
+            table[path] = inner | arguments | options
     return json.dumps(table, indent=1, ensure_ascii=False) + "\n"
 
 

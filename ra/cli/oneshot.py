@@ -107,7 +107,7 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
         elif not offer_local_model(str(error), resolved.data_dir, streams):
             return error.exit_code
         app = _app(args, resolved, env, face, streams)
-    if isinstance(face, TextFace):
+    if isinstance(face, TextFace) and not args.show_context:
         face.embedded = app.chosen_model[0] == "local"
     if not prompt and not piped:
         if args.dry_run:
@@ -169,6 +169,8 @@ def _app(
 ) -> App:
     """What opens the session; on a terminal, a misspelt model is asked about."""
     app = App(resolved, options(args, streams), env=env, warn=face.warn)
+    if args.show_context:
+        return app  # what was found can be seen before there is a key or a model
     try:
         app.check()
     except UserError as error:

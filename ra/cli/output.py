@@ -39,6 +39,11 @@ if TYPE_CHECKING:
 
 EXIT = {"answered": 0, "failed": 1, "mistake": 2, "limit": 3, "refused": 5, "empty": 5, "unfit": 5, "interrupted": 130}
 
+NO_ANSWER: dict[Outcome, str] = {
+    "empty": "the model gave an empty answer; ask again, or another model with --model.",
+    "refused": "the model refused to answer; rephrase it, or ask another model with --model.",
+}
+
 
 LIVE_ROWS = 5  # last lines of a command that is running, or was stopped
 MAX_OUTPUT = 20_000  # characters of a running command that are kept
@@ -198,12 +203,8 @@ class TextFace:
             self._close_line()
         elif end.answer and end.outcome in {"answered", "refused", "limit", "interrupted"}:
             self.streams.out(end.answer if end.answer.endswith("\n") else end.answer + "\n")
-        if end.outcome == "empty":
-            self.streams.err("ra: the model gave an empty answer; ask again, or another model with --model.\n")
-        elif end.outcome == "refused":
-            self.streams.err("ra: the model refused to answer; rephrase it, or ask another model with --model.\n")
-        elif end.error:
-            self.streams.err(f"ra: {visible(end.error)}\n")
+        if error := error_text(end):
+            self.streams.err(f"ra: {visible(error)}\n")
         if self.streams.out_tty and self.streams.err_tty and not self.quiet and end.iterations:
             self.streams.err(cost_line(end, stored=self.stored, embedded=self.embedded) + "\n", dim=True)
 
@@ -293,9 +294,14 @@ def summary(end: RunEnded) -> dict[str, Any]:
         "duration": round(end.seconds, 3),
         "compactions": end.compactions,
     }
-    if end.error:
-        fields["error"] = end.error
+    if error := error_text(end):
+        fields["error"] = error
     return fields
+
+
+def error_text(end: RunEnded) -> str:
+    """Why the run did not end with an answer; "" where it did."""
+    return end.error or NO_ANSWER.get(end.outcome, "")
 
 
 def describe(call: ToolCall) -> str:

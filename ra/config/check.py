@@ -20,6 +20,7 @@ from ra.providers.settings import ProviderName
 
 FindOrigin = Callable[[Path_], Origin]
 RESOLVERS = ("file", "url", "mcp")
+STORES = ("postgresql", "postgres")
 _ACTIONS = ("allow", "ask", "deny")
 
 
@@ -45,6 +46,9 @@ def tidy(data: Any, kind: Any, place: FindOrigin, path: Path_ = ()) -> Any:
         msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         raise ConfigError(f"{place(path)}: {'.'.join(path)} is {shown(data)}; it must be {described(kind)}.") from error
+    bounded = any(get_origin(option) is typing.Annotated for option in _options(kind))
+    if bounded and isinstance(data, float) and math.isinf(data):
+        raise _wrong(path, data, f"it must be {described(kind)}, and finite", place)
     return data
 
 
@@ -138,7 +142,9 @@ def check(data: dict[str, Any], place: FindOrigin) -> None:
         context = agent.get("context", {})
         _check_resolvers(context.get("resolvers", ()), (*path, "context", "resolvers"), place)
         _check_patterns(context.get("mustKeep", ()), (*path, "context", "mustKeep"), place)
-    _check_providers(data.get("app", {}).get("providers", {}), place)
+    app = data.get("app", {})
+    _check_providers(app.get("providers", {}), place)
+    _check_store(app.get("store"), place)
 
 
 def tidy_tools(data: dict[str, Any], place: FindOrigin) -> None:
@@ -196,6 +202,14 @@ def _check_providers(providers: dict[str, Any], place: FindOrigin) -> None:
         url = settings.get("baseUrl")
         if url and not re.match(r"https?://[^/\s]", url.strip()):
             raise _wrong((*here, "baseUrl"), url, "it must begin with http:// or https:// and a host", place)
+
+
+def _check_store(address: str | None, place: FindOrigin) -> None:
+    """The address of another kind of database is not repeated: it may hold a password."""
+    scheme, separator, _ = (address or "").partition("://")
+    if separator and scheme not in STORES:
+        advice = f"use {' or '.join(f'{name}://…' for name in STORES)}, or the path of a SQLite file"
+        raise _wrong(("app", "store"), f"{scheme}://…", advice, place)
 
 
 def _tools(tools: dict[str, Any], path: Path_, place: FindOrigin) -> dict[str, Any]:

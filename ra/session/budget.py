@@ -185,8 +185,13 @@ class Budget:
             return Stopped(f"Stopped by maxTokenBudget: {spent.tokens} of {limits.tokens} tokens are spent{reason}.")
         if limits.dollars:
             reason = ", and the next call could pass it" if spent.dollars < Decimal(str(limits.dollars)) else ""
-            return Stopped(f"Stopped by maxCost: ${spent.dollars:.4f} of ${limits.dollars:g} are spent{reason}.")
+            return Stopped(f"Stopped by maxCost: ${spent.dollars:.4f} of ${_plain(limits.dollars)} are spent{reason}.")
         return Stopped(f"Stopped by maxTokenBudget: {spent.tokens} of {limits.tokens} tokens are spent.")
+
+
+def _plain(dollars: float) -> str:
+    """An amount as it is written by hand: 0.000001, not 1e-06."""
+    return f"{Decimal(str(dollars)).normalize():f}"
 
 
 RUNNING: ContextVar[Budget | None] = ContextVar("RUNNING", default=None)

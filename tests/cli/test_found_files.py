@@ -35,6 +35,13 @@ def project(shell: Shell) -> Path:
     return shell.project
 
 
+def test_show_context_needs_no_model(shell: Shell, project: Path) -> None:
+    done = shell.ra("--show-context", "see @CLAUDE.md", env={"OPENAI_BASE_URL": "http://127.0.0.1:9/v1"})
+    assert done.returncode == 0, done.stderr.decode()
+    assert b"CLAUDE.md\tstable\t" in done.stdout
+    assert b"@CLAUDE.md" in done.stdout
+
+
 def test_show_context_lists_everything(shell: Shell, project: Path, hello: Any) -> None:
     done = shell.ra("--show-context", cwd=project / "a/b")
     rows = [line.split("\t")[:2] for line in done.stdout.decode().splitlines()]

@@ -12,6 +12,8 @@ from tests.cli.conftest import Shell
     [
         (["sesions"], "ra sessions"),
         (["session", "list"], "ra sessions list"),
+        (["modle", "forget"], "ra models forget"),
+        (["contxt", "diff"], "ra context diff"),
         (["login"], "ra doctor"),
         (["init"], "ra config init"),
         (["resume"], "ra -c"),

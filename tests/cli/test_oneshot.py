@@ -96,7 +96,8 @@ def test_an_empty_or_refused_answer_is_exit_5(shell: Shell, step: Step, code: in
         shell.serve(server)
         told = shell.json("hi")
         assert (told["exit"], told["stop"]) == (code, stop)
-        assert shell.ra("hi").returncode == code
+        done = shell.ra("hi")
+        assert (done.returncode, done.stderr.decode()) == (code, f"ra: {told['error']}\n")
 
 
 def test_a_refused_key_is_exit_1_and_names_the_variable(shell: Shell) -> None:
