@@ -274,7 +274,7 @@ def test_a_name_that_a_box_holds_is_no_file(project: Path) -> None:
 
 
 def test_an_assignment_that_yaml_cannot_read_says_how_to_write_it(project: Path) -> None:
-    with pytest.raises(UsageError, match=r"goes into quotes: --set agent.systemPrompt='\"…\"'"):
+    with pytest.raises(UsageError, match=r"in quotes: --set agent.systemPrompt='\"…\"'"):
         resolve(project, assignments=["agent.systemPrompt=Note: be brief"])
 
 
