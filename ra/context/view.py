@@ -335,8 +335,7 @@ class View:
 
     def _configure(self, configured: Configured) -> None:
         self.configured = configured
-        self._sections = None
-        self._tools = tuple(sorted(configured.tools, key=lambda spec: spec.name))
+        self._sections, self._tools = None, tuple(sorted(configured.tools, key=lambda spec: spec.name))
         if configured.base is not None:
             self._remember()
             self._settle_notices(self.groups, ())
@@ -368,8 +367,7 @@ class View:
         self._settle_entries()
         self._settle_notices(dropped, staying)
         self.hidden, self.summary, self.first = (), "", None
-        opening = Item((self.at, 0), say("user", rotation.handover, name=render.HANDOVER))
-        self._keep((*([Group("handover", opening)] if rotation.handover else []), *staying))
+        self._keep((*([_handover((self.at, 0), rotation.handover)] if rotation.handover else []), *staying))
 
     def _compact(self, checkpoint: Checkpointed) -> None:
         self._settle_entries()
@@ -389,6 +387,9 @@ class View:
             self._short.pop(place, None)
             marker = Item(place, say("user", checkpoint.marker, name=render.COMPACTED))
             staying.insert(self.groups.index(covered[0]), Group("marker", marker))
+        if checkpoint.handover:
+            mended = checkpoint.handover
+            staying = [group if group.kind != "handover" else _handover(group.place, mended) for group in staying]
         self._keep(staying)
 
     # --- what the user brings back, and going back ---
@@ -401,7 +402,8 @@ class View:
         self._clips = {place: keep for place, keep in self._clips.items() if place[0] != at}
         self._short = {place: short for place, short in self._short.items() if place[0] != at}
         gaps = {_place_of_marker(group) for group in back}
-        groups = [group for group in self.groups if not (group.place in gaps and _is_omission(group))]
+        omitted = {group.place for group in self.groups if group.item.message.text.startswith(OMITTED)}
+        groups = [group for group in self.groups if group.place not in gaps & omitted]
         for group in back:
             later = (n for n, other in enumerate(groups) if other.kind != "handover" and other.place > group.place)
             groups.insert(next(later, len(groups)), group)
@@ -437,9 +439,7 @@ class View:
         if checkpoint.summary:
             self.summary = checkpoint.summary
             positions |= {self.first[0]} if self.first else set()
-        touched = (
-            index for index, group in enumerate(self.groups) if any(item.place[0] in positions for item in group.items)
-        )
+        touched = (n for n, group in enumerate(self.groups) if any(item.place[0] in positions for item in group.items))
         self._changed(next(touched, len(self.groups)))
         self._short = {place: short for place, short in self._short.items() if place[0] not in positions}
 
@@ -490,8 +490,8 @@ class View:
             self._list.extend(self.shown(group))
 
 
-def _is_omission(group: Group) -> bool:
-    return group.kind == "marker" and group.item.message.text.startswith(OMITTED)
+def _handover(place: Position, text: str) -> Group:
+    return Group("handover", Item(place, say("user", text, name=render.HANDOVER)))
 
 
 def _place_of_marker(first: Group) -> Position:

@@ -89,7 +89,8 @@ FALLBACK = "ladder"
 class Checkpointed(Value, frozen=True):
     """A compaction: which positions are hidden (inclusive ranges), which blocks are clipped, what stands in for them.
 
-    `marker` stands in the gap; `summary` stands under the first prompt and replaces the summary before it.
+    `marker` stands in the gap; `summary` stands under the first prompt and replaces the summary before it; `handover`
+    replaces what the segment began with, when that quotes what no longer holds.
     """
 
     strategy: str  # the compaction's name, or FALLBACK
@@ -100,6 +101,7 @@ class Checkpointed(Value, frozen=True):
     summary: str = ""
     before: int = 0
     after: int = 0
+    handover: str = ""
 
     @property
     def summary_line(self) -> str:

@@ -6,6 +6,7 @@ import pytest
 
 from ra.context.compaction.quotes import HEADING, Quotes, typed_text
 from ra.context.compaction.replaced import sentences
+from ra.context.compose.rotation import Segment, rotate
 from ra.context.tokens import Estimator
 from ra.context.view import Group, Item
 from ra.core.facts import Checkpointed
@@ -79,6 +80,41 @@ def test_no_gap_that_stands_quotes_what_was_replaced_since():
             assert "Ask first." in text_of(assembly.request)
             assert "9090" in text_of(assembly.request)
     assert max(map(len, gaps)) > 1
+
+
+def rotated(one, log, history):
+    segment = Segment()
+    for event in log.written:
+        segment.apply(event)
+    fact = rotate(one.view, "max-turns", segment, history=history, estimator=Estimator(), window=24_000)
+    log.record(fact)
+    return fact
+
+
+def test_a_rotation_hands_over_what_was_hidden_within_a_turn_that_is_replayed():
+    one = engine(24_000, strategy="truncate")
+    log = started(one, "Begin.")
+    log.say(*step(1, "word " * 9000), say("user", "Never open port 22."), *step(2, "word " * 9000))
+    log.say(say("user", "Go on."), *step(3, "word " * 200))
+    log.record(*assemble(one, force="manual").facts)
+    assert [group.item.message.text for group in one.view.hidden if group.is_prompt] == ["Never open port 22."]
+    fact = rotated(one, log, 3000)
+    assert fact.keep_from < one.view.prompted[1].at
+    assert "Never open port 22." in text_of(one.request())
+
+
+def test_what_a_segment_began_with_no_longer_quotes_what_was_replaced_in_it():
+    one = engine(24_000, strategy="truncate")
+    log = started(one, "Begin.")
+    log.say(say("user", "The port is 8080. Ask first."), *step(1, "word " * 5000), say("user", "My name is Ann."))
+    log.say(*step(2, "word " * 5000))
+    rotated(one, log, 40)
+    log.say(say("user", "The port is 9090."), *step(3, "word " * 9000), say("user", "Go on."), *step(4, "word " * 9000))
+    assert "The port is 8080." in text_of(one.request())
+    log.record(*assemble(one, force="manual").facts)
+    text = text_of(one.request())
+    assert [part in text for part in ("is 8080", "9090", "Ask first.", "My name is Ann.")] == [False, True, True, True]
+    assert replayed(log.written, limit=24_000, strategy="truncate").request().messages == one.request().messages
 
 
 def test_a_hundred_compactions_do_not_make_the_request_grow():
@@ -186,6 +222,20 @@ def test_the_longest_are_shortened_first_and_both_ends_stay():
 def test_a_rule_in_the_middle_of_a_long_prompt_stays(rule):
     long = "It began like this. " * 300 + rule + " So it went on. " * 300
     assert rule.strip() in quoted("Use tabs.", long, "Go on.", room=300)
+
+
+def test_each_of_many_long_prompts_keeps_its_rule_where_the_prose_gives_way():
+    prose = "We went through the part that concerns the parser. "
+    prompts = [prose * 30 + f"Never touch the folder area-{number}. " + prose * 20 for number in range(30)]
+    text = quoted(*prompts, room=1000)
+    assert [number for number in range(30) if f"Never touch the folder area-{number}." not in text] == []
+    assert Estimator().text(text) <= 1000
+
+
+def test_a_value_that_replaced_another_stays_like_a_rule():
+    prose = "We went through the part that concerns the parser. "
+    text = quoted("The mascot is a fox.", prose * 40 + "The mascot is an owl now. " + prose * 40, "Go on.", room=140)
+    assert ("an owl now." in text, "a fox" in text) == (True, False)
 
 
 def test_what_lays_nothing_down_goes_before_what_does():

@@ -182,11 +182,15 @@ class Compactor:
         """The checkpoint with all that the user typed and that it hides. If that takes more than other gaps leave of
         the allowance, or if one of them quotes what was replaced since, these gaps become one with this."""
         slim = view.after(fact)
+        if mended := self._quotes.mended_handover(slim):
+            fact = msgspec.structs.replace(fact, handover=mended)
+            slim = view.after(fact)
         block = self._quotes.missing(slim, allowance.quotes)
         again = block.shortened or self._quotes.outdated(slim)
         if again and any(group.kind == "marker" for group in slim.groups[:-1]):
             merged = self._merged(view, zones, fact, allowance)
             if merged is not None:
+                merged = msgspec.structs.replace(merged, handover=fact.handover)
                 fact, block = merged, self._quotes.missing(view.after(merged), allowance.quotes)
         if not block.text:
             return fact

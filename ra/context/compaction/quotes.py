@@ -7,13 +7,12 @@ is too small for everything.
 
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import msgspec
 
 from ra.context.compaction.replaced import Sentence, replaces, sentences
-from ra.context.render import level
 from ra.context.report import Statement
 from ra.context.tokens import Estimator
 from ra.context.view import Group, Position, View
@@ -27,6 +26,7 @@ SCANNED = 200_000  # characters of one message that are read
 COMPARED = 24  # sentences that begin or end alike, at most, with which a new one is compared
 
 _FRAMED = re.compile(r"\s*<([\w-]+)(?: [\w-]+=\"[^\"]*\")*>\s.*</\1>\s*\Z", re.S)  # an attached file, piped text
+_MARKS = re.compile(r"\s*(?:\[…\]\s*)+")
 _QUOTED_AT = re.compile(r"^#(\d+): ", re.M)
 
 
@@ -48,6 +48,7 @@ class _Said(msgspec.Struct):
     places: list[Position] = msgspec.field(default_factory=list)
     typed: dict[Position, Typed] = msgspec.field(default_factory=dict)
     replaced: dict[Position, dict[int, Position]] = msgspec.field(default_factory=dict)  # by number of sentence: where
+    replacing: set[tuple[Position, int]] = msgspec.field(default_factory=set)  # sentences that replaced an earlier one
     repeated: set[Position] = msgspec.field(default_factory=set)  # messages that were said again, word for word
     latest: dict[str, Position] = msgspec.field(default_factory=dict)
     alike: dict[tuple[str, ...], deque[tuple[Position, int]]] = msgspec.field(default_factory=dict)
@@ -81,12 +82,38 @@ class Quotes:
         """Does a gap that stands quote a sentence that was replaced since?"""
         self._read(view)
         markers = (group.item.message.text for group in view.groups if group.kind == "marker")
-        quoted = [f"\n{text.partition(HEADING)[2]}\n#" for text in markers]
+        return any(map(self._quotes_what_was_replaced, markers))
+
+    def mended_handover(self, view: View) -> str:
+        """What the segment begins with, without the sentences that were replaced since; "" where it quotes none."""
+        self._read(view)
+        text = next((group.item.message.text for group in view.groups if group.kind == "handover"), "")
+        if not self._quotes_what_was_replaced(text):
+            return ""
+        head, _, quotes = text.partition(HEADING)
+        for place, numbers in self._said.replaced.items():  # they stand in "What was said last" as well
+            for number in numbers:
+                head = head.replace(self._sentence_text(place, number), CUT.strip())
+        lines = [self._mended(line) for line in quotes.split("\n#")]
+        left = "\n#".join(line for line in lines if line is not None)
+        return f"{head}{HEADING}{left}"
+
+    def _mended(self, line: str) -> str | None:
+        """One quote without what was replaced; None where nothing is left of it."""
+        at, colon, text = line.partition(": ")
+        places = (place for place in self._said.replaced if colon and at == str(place[0]))
+        for place in places:
+            for number in self._said.replaced[place]:
+                text = text.replace(self._sentence_text(place, number), CUT)
+        left = _MARKS.sub(CUT, text).strip()
+        return f"{at}{colon}{left}" if left != CUT.strip() else None
+
+    def _quotes_what_was_replaced(self, text: str) -> bool:
+        quotes = f"\n{text.partition(HEADING)[2]}\n#"
         return any(
             self._sentence_text(place, number) in line
             for place, numbers in self._said.replaced.items()
-            for text in quoted
-            if (line := text.partition(f"\n#{place[0]}: ")[2].partition("\n#")[0])
+            if (line := quotes.partition(f"\n#{place[0]}: ")[2].partition("\n#")[0])
             for number in numbers
         )
 
@@ -111,20 +138,53 @@ class Quotes:
         sizes = {place: self._estimator.text(line) + 1 for place, line in lines.items()}
         if sum(sizes.values()) <= room and (longest is None or max(sizes.values()) <= longest):
             return Block("\n".join((HEADING, *lines.values())), shortened=False)
-        most = longest or max(level(sizes.values(), room), FLOOR)
-        for typed in messages:
-            if sizes.get(typed.place, 0) > most:
-                lines[typed.place] = line = self._shortened(typed, most - 1)
-                sizes[typed.place] = self._estimator.text(line) + 1
-        # What lays down most stays; of what is alike the short, so that most of it stays.
-        rank = {typed.place: max((sentence.rank for sentence in typed.sentences), default=0) for typed in messages}
-        fitting = set()
-        for place in sorted(lines, key=lambda place: (-rank[place], sizes[place], place)):
-            if sizes[place] <= room:
-                fitting.add(place)
-                room -= sizes[place]
+        lines, fitting = self._fitted(messages, lines, sizes, room, longest)
         text = "\n".join(line for place, line in lines.items() if place in fitting)
         return Block(f"{HEADING}\n{text}" if text else "", shortened=True)
+
+    def _fitted(
+        self,
+        messages: Sequence[Typed],
+        lines: Mapping[Position, str],
+        sizes: Mapping[Position, int],
+        room: int,
+        longest: int | None,
+    ) -> tuple[dict[Position, str], set[Position]]:
+        """Lines that fit, and which of them: first of each message what it lays down, then of all an equal share."""
+        laid_down = {
+            typed.place: self._shortened(typed, sizes[typed.place], least_rank=2)
+            for typed in messages
+            if typed.place in lines
+        }
+        least = {place: self._estimator.text(line) + 1 if line else 0 for place, line in laid_down.items()}
+        share = _share(sizes, least, room)
+        most = share if longest is None else min(share, longest)
+        shortened = dict(lines)
+        final_sizes = dict(sizes)
+        for typed in messages:
+            place = typed.place
+            if sizes.get(place, 0) <= max(most, FLOOR):
+                continue
+            allowance = most if longest is not None else max(most, least[place])
+            too_little = allowance < FLOOR and laid_down[place]
+            shortened[place] = laid_down[place] if too_little else self._shortened(typed, max(allowance, FLOOR) - 1)
+            final_sizes[place] = self._estimator.text(shortened[place]) + 1
+        # What lays down most stays; of what is alike the short, so that most of it stays.
+        rank = {typed.place: max(self._ranks(typed), default=0) for typed in messages}
+        fitting = set()
+        for place in sorted(shortened, key=lambda place: (-rank[place], final_sizes[place], place)):
+            if shortened[place] and final_sizes[place] <= room:
+                fitting.add(place)
+                room -= final_sizes[place]
+        return shortened, fitting
+
+    def _ranks(self, typed: Typed) -> list[int]:
+        """How much each sentence lays down. One that took the place of another must stay for both."""
+        replacing = self._said.replacing
+        return [
+            max(sentence.rank, 3) if (typed.place, number) in replacing else sentence.rank
+            for number, sentence in enumerate(typed.sentences)
+        ]
 
     def statements(self, view: View, request: Request) -> list[Statement]:
         """What the user laid down in this session, oldest first. `request` is the next one."""
@@ -137,8 +197,8 @@ class Quotes:
         rows = []
         for place in self._said.places:
             typed = self._said.typed[place]
-            for number, sentence in enumerate(typed.sentences):
-                if sentence.rank >= 2:
+            for number, (sentence, rank) in enumerate(zip(typed.sentences, self._ranks(typed), strict=True)):
+                if rank >= 2:
                     text = typed.text[sentence.start : sentence.end].strip()
                     replaced_at, _ = self._said.replaced[place].get(number, (0, 0))
                     rows.append(Statement(place[0], text, replaced_at, _spaced(text) in visible_text))
@@ -148,8 +208,9 @@ class Quotes:
 
     def _read(self, view: View) -> None:
         """Read what is new; from the beginning where what was read is no longer what the segment begins with."""
-        groups = sorted((*view.hidden, *view.groups), key=lambda group: group.place)
-        prompts = [group for group in groups if group.is_prompt]
+        of_segment = {group.place: group for group in (*view.hidden, *view.groups) if group.is_prompt}
+        groups = {group.place: group for group in view.prompted} | of_segment
+        prompts = [groups[place] for place in sorted(groups)]
         count = len(self._said.places)
         if [group.place for group in prompts[:count]] != self._said.places:
             self._said, count = _Said(), 0
@@ -173,6 +234,7 @@ class Quotes:
                     live = at != place and earlier not in reading.replaced[at]
                     if live and replaces(sentence, reading.typed[at].sentences[earlier]):
                         reading.replaced[at][earlier] = place
+                        reading.replacing.add((place, number))
                 alike.append((place, number))
 
     # --- writing ---
@@ -194,21 +256,44 @@ class Quotes:
             any(typed.text[sentence.start : sentence.end].strip() in text for text in texts) for sentence in sentences
         )
 
-    def _shortened(self, typed: Typed, room: int) -> str:
-        """Its sentences that lay down most, and of the others those at both ends, within so many tokens."""
-        replaced = self._said.replaced[typed.place]
+    def _shortened(self, typed: Typed, room: int, *, least_rank: int = 0) -> str:
+        """Its sentences that lay down most, and of the others those at both ends, within so many tokens.
+
+        With a `least_rank` those that lay down as much at least, and nothing where there are none.
+        """
+        replaced, ranks = self._said.replaced[typed.place], self._ranks(typed)
         last = len(typed.sentences) - 1
-        numbers = [number for number in range(last + 1) if number not in replaced]
-        order = sorted(numbers, key=lambda number: (-typed.sentences[number].rank, min(number, last - number)))
+        numbers = [number for number in range(last + 1) if number not in replaced and ranks[number] >= least_rank]
+        order = sorted(numbers, key=lambda number: (-ranks[number], min(number, last - number)))
         fitting: list[int] = []
+        texts: set[str] = set()
         room -= self._estimator.text(f"{typed.ref}: ")
+        left = room
         for number in order:
-            if self._estimator.text(_joined(typed, sorted([*fitting, number]))) <= room:
+            text = typed.text[typed.sentences[number].start : typed.sentences[number].end].strip()
+            size = self._estimator.text(f"{text}{CUT}")
+            if size <= left and text not in texts:  # a line of a log that comes a hundred times says no more
                 fitting.append(number)
+                texts.add(text)
+                left -= size
+        if not fitting and least_rank:
+            return ""
         text = (
             _joined(typed, sorted(fitting)) if fitting else self._estimator.clip(typed.text.strip(), room, marker=CUT)
         )
         return f"{typed.ref}: {text}"
+
+
+def _share(sizes: Mapping[Position, int], least: Mapping[Position, int], room: int) -> int:
+    """The tokens that each message may have, where those keep more that lay down more."""
+    low, high = 0, max(sizes.values())
+    while low < high:
+        middle = (low + high + 1) // 2
+        if sum(max(least[place], min(size, middle)) for place, size in sizes.items()) <= room:
+            low = middle
+        else:
+            high = middle - 1
+    return low
 
 
 def _spaced(text: str) -> str:

@@ -81,7 +81,7 @@ _IS = re.compile(
     r"|lowered|increased|reduced|bumped|pushed|postponed|renamed)\s+to"
     r"|(?:is|are|will be|should be|must be|becomes?)(?:\s+now)?(?:\s+(?:called|named))?"
     r"|(?:ist|sind|lautet|beträgt|wird|werden|liegt bei|heißt|heisst|heißen)(?:\s+(?:jetzt|nun|ab\s+sofort))?"
-    r"|(?:est|sont|sera|devient)(?:\s+(?:maintenant|désormais))?"
+    r"|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?|(?:est|sont|sera|devient)(?:\s+(?:maintenant|désormais))?"
     r"|(?:es|son|será|ahora es|pasa a ser)|(?:é|são|será|agora é)|(?:è|sono|sarà|diventa)|är)\b"
     r"|(?<!\w)(?:هو|هي|أصبح|أصبحت|صار|صارت|يكون|تكون)(?:\s+الآن)?(?!\w)"
     r"|\bse\s+(?:cambi[óa]|movi[óa]|aplazó|pasó|adelantó)\s+al?\b"
@@ -135,20 +135,24 @@ _STATED = re.compile(r"(?:है|हैं|هے)[\s।.]*$")
 # --- what a sentence lays down ---
 
 _LAYS_DOWN = re.compile(
-    r"\b(?:must|never|always|only|use|prefers?|don'?t|do not|cannot|can't|may not|no|instead|should|shall|wants?|keep"
-    r"|at most|at least|maximum|max|minimum|min|up to|höchstens|mindestens|maximal|como máximo"
+    r"\b(?:must|never|always|only|use|prefers?|don'?t|do not|cannot|can't|may not|no|without|instead|should|shall"
+    r"|wants?|keep|at most|at least|maximum|max|minimum|min|up to|höchstens|mindestens|maximal|como máximo"
     r"|al menos|au plus|au moins"
+    r"|(?:answer|reply|respond|ask|check|tell me|stop)\s+(?:me\s+)?(?:in|with|as|before|first|if|when)"
     r"|avoid|remember|ensure|make sure|require[ds]?|forbidden|allowed|limit|cap|deadline|from now)\b"
+    r"|\b(?:ohne|bevor|antworte|frag|sin|responde|sans|réponds|avant de|antes de|senza|rispondi|без|отвечай)\b"
     r"|\b(?:nie|niemals|immer|nur|muss|müssen|darf|dürfen|soll(?:en|te)?|kein(?:e[nrms]?)?|nicht|bitte)\b"
     r"|\b(?:verwende|benutze|nutze|achte)\b"
     r"|\b(?:siempre|nunca|sólo|solo|debe[ns]?|usa|utiliza|toujours|jamais|ne|pas|doit|doivent|utilise[rz]?|uniquement"
     r"|sempre|mai|deve|usare|devem|apenas|não)\b|\b(?:всегда|никогда|нельзя|только|должн\w+|используй\w*|не)\b"
-    r"|最多|至少|不超过|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|ください|しないで|必ず|常に|항상|반드시|마세요"
-    r"|يجب|ممنوع|دائما|دائمًا|أبدا|أبدًا|فقط|استخدم|لا(?=\s)",
+    r"|最多|至少|不超过|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|回答|先|不带|ください|しないで|必ず|常に|항상|반드시|마세요"
+    r"|يجب|ممنوع|دائما|دائمًا|أبدا|أبدًا|فقط|استخدم|أجب|بدون|لا(?=\s)",
     re.I,
 )
 _LABEL = re.compile(r"\s*(?:[-*•]\s*)?[A-ZÄÖÜА-Я][A-ZÄÖÜА-Я _/-]{2,40}:\s")
-_VALUE = re.compile(r"\d|[a-z][A-Z]|\w_\w|\w/\w|[`\"'«“「].+?[`\"'»”」]|\b[A-Z]{2,}\b")
+_VALUE = re.compile(
+    r"\d|[a-z][A-Z]|\w_\w|\w/\w|[`\"'«“「].+?[`\"'»”」]|\b[A-Z]{2,}\b|(?<=[^\W\d_] )[A-ZÄÖÜÉА-Я][^\W\d_]{2,}"
+)
 _SAYS_IS = frozenset(("=", ":", "："))
 # Labels under which many things are said, each beside the others.
 _OF_MANY = frozenset(

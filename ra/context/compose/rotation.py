@@ -128,7 +128,9 @@ def _quotes(view: View, keep_from: int, room: int, estimator: Estimator) -> str:
     quotes = Quotes(estimator)
     for group in view.prompted:
         quotes.add(group)
-    return quotes.write((group.place for group in view.prompted if group.at < keep_from), room, longest=QUOTE).text
+    hidden = {group.place for group in view.hidden}  # also of a turn that is replayed
+    places = (group.place for group in view.prompted if group.at < keep_from or group.place in hidden)
+    return quotes.write(places, room, longest=QUOTE).text
 
 
 def _handover(dropped: Sequence[Group], last_words: str, quotes: str, segment: Segment, estimator: Estimator) -> str:
