@@ -8,7 +8,7 @@ from pathlib import Path
 from ra.context.engine import Engine
 from ra.core.asking import Asker
 from ra.core.errors import Stopped
-from ra.core.events import ToolEnded, ToolStarted
+from ra.core.events import Event, ToolEnded, ToolOutput, ToolStarted
 from ra.core.facts import Noticed, Said
 from ra.core.messages import Message, ToolCall, ToolResult, result
 from ra.core.value import encode
@@ -17,6 +17,7 @@ from ra.session.journal import Journal, Progress
 from ra.session.recipe import InstructionFiles, Recipe
 from ra.tools.toolbox import Done, Toolbox
 
+PRINTED_CHARS = 64 * 1024  # of a running call, in case it is stopped
 SAME_CALLS = 3  # so many identical calls in a row end the run
 
 
@@ -40,6 +41,7 @@ class Calls:
         self._progress = progress
         self._clock = clock
         self._last: list[tuple[str, bytes]] = []
+        self._printed: dict[str, str] = {}  # by running calls, so far: the end of it
 
     def begin(self) -> None:
         """A new run: what the model called before does not count as repeated."""
@@ -60,9 +62,14 @@ class Calls:
                 raise
 
     def close(self, text: str) -> None:
-        """Give calls that have no result one, so that no provider ever refuses this session."""
+        """Give calls that have no result one, so that no provider ever refuses this session.
+
+        It begins with what the call had printed, unless hooks decide what the model sees of results.
+        """
         for call in self._engine.view.open_calls():
-            self._journal.record(Said(result(call, text, is_error=True)))
+            printed = "" if self._hooks.edit_results else self._printed.get(call.id, "").rstrip()
+            self._journal.record(Said(result(call, f"{printed}\n[{text}]" if printed else text, is_error=True)))
+        self._printed.clear()
 
     def _check_repeats(self, calls: Sequence[ToolCall]) -> None:
         for call in calls:
@@ -78,11 +85,18 @@ class Calls:
         if isinstance(allowed, ToolResult):
             outcome = Done(allowed)
         else:
-            outcome = await toolbox.run(allowed, ask=ask, emit=progress.emit)
+            outcome = await toolbox.run(allowed, ask=ask, emit=self._hear)
         answer = await self._hooks.after_tool_execution(call, outcome.result)
         self._journal.record(Said(Message("tool", (answer,))), *outcome.facts, *self._touched(call, recipe))
+        self._printed.pop(call.id, None)
         progress.count(*outcome.facts)
         progress.emit(ToolEnded(call, answer, self._clock() - began, outcome.change))
+
+    def _hear(self, event: Event) -> None:
+        """Pass an event on; what a call prints is kept for the case that it is stopped."""
+        if isinstance(event, ToolOutput):
+            self._printed[event.call_id] = (self._printed.get(event.call_id, "") + event.text)[-PRINTED_CHARS:]
+        self._progress.emit(event)
 
     def _touched(self, call: ToolCall, recipe: Recipe) -> list[Noticed]:
         """A subdirectory's instruction files, when a tool first touches something in it."""

@@ -86,6 +86,11 @@ class SessionHooks:
             return ToolResult(call.id, call.name, (Text(f"Denied: {edits.denied}"),), is_error=True)
         return edits.tool_call or call
 
+    @property
+    def edit_results(self) -> bool:
+        """Whether the user's hooks have a say in what the model sees of a tool's result."""
+        return self._hooks.wants("afterToolExecution")
+
     async def after_tool_execution(self, call: ToolCall, result: ToolResult) -> ToolResult:
         if not self._hooks.wants("afterToolExecution"):
             return result

@@ -8,7 +8,7 @@ import pytest
 
 from ra.app import App
 from ra.config.options import Options
-from ra.core.events import Event, RunEnded, RunStopped, TextDelta, ToolEnded, ToolStarted, TurnEnded, Warned
+from ra.core.events import Event, RunEnded, RunStopped, TextDelta, ToolEnded, ToolOutput, ToolStarted, TurnEnded, Warned
 from ra.core.facts import Cut, Interrupted, Said, Spent
 from ra.core.messages import ToolResult, say
 from ra.core.value import JsonObject
@@ -169,6 +169,26 @@ def test_an_interrupted_answer_is_kept_and_the_next_prompt_sees_it(tmp_path: Pat
         run(app, "Go on.", resume=last.session)
         assert "Once upon" in str(server.bodies[1]["messages"])
         assert "[interrupted]" in str(server.bodies[1]["messages"])
+
+
+def test_the_model_sees_what_an_interrupted_call_had_printed(tmp_path: Path) -> None:
+    async def stop_when_heard(app: App) -> RunEnded:
+        session = app.open()
+        run = session.prompt(say("user", "Build."))
+        async for event in run:
+            if isinstance(event, ToolOutput) and "step 2" in event.text:
+                run.interrupt()
+        await session.close()
+        assert run.ended is not None
+        return run.ended
+
+    command = "echo step 1; echo step 2; exec sleep 60"
+    with LoopbackServer("anthropic", [Step(calls=(Call("Bash", {"command": command}),)), DONE]) as server:
+        app = world(tmp_path, server, "anthropic")
+        last = asyncio.run(stop_when_heard(app))
+        run(app, "Go on.", resume=last.session)
+    (text,) = [block["text"] for result in results(server.bodies[1]) for block in result["content"]]
+    assert text == "step 1\nstep 2\n[interrupted by the user; it may or may not have run]"
 
 
 def test_a_stop_is_told_before_it_is_priced_and_a_second_one_loses_no_bill(tmp_path: Path) -> None:
