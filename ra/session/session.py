@@ -237,7 +237,7 @@ class Session:
         if recipe.info.tools != before.info.tools and self._toolbox is not None:
             toolbox, self._toolbox = self._toolbox, None
             self.tools().take_over(toolbox)
-            await toolbox.close()
+            await self._close_tools(toolbox)
 
     # --- compaction ---
 
@@ -396,9 +396,13 @@ class Session:
         """Let go of everything. What was recorded stays."""
         await self._loop.close()
         if self._toolbox is not None:
-            await self._toolbox.close()
+            await self._close_tools(self._toolbox)
         await self.recipe.strategy.close()
         self._timeline.close()
+
+    async def _close_tools(self, toolbox: Toolbox) -> None:
+        for note in await toolbox.close():
+            self.services.notices.warn(note)
 
     # --- inside the package, and for tools ---
 

@@ -89,7 +89,7 @@ class Running:
         self._process = process
         self._launch = launch
         self._pump = asyncio.create_task(self._read(say))
-        self._notes: Sequence[str] | None = None
+        self.notes: Sequence[str] | None = None  # what `finish` said, once it has been asked
         _started.add(self)
 
     @property
@@ -110,7 +110,7 @@ class Running:
             timed_out = True
         finally:
             await self.kill()
-        return Ended(self._process.returncode or 0, timed_out, self._notes or (), timed_out or self._launch.began())
+        return Ended(self._process.returncode or 0, timed_out, self.notes or (), timed_out or self._launch.began())
 
     async def kill(self) -> None:
         """End the command and all that it started. Does nothing to one that has ended."""
@@ -120,9 +120,9 @@ class Running:
                     await _kill_with_children(self._process.pid)
                 self._process.send_signal(self._launch.killed_by)
         await asyncio.shield(self._pump)
-        if self._notes is None:
-            self._notes = ()
-            self._notes = await asyncio.to_thread(self._launch.finish)  # it looks through the project
+        if self.notes is None:
+            self.notes = ()
+            self.notes = await asyncio.to_thread(self._launch.finish)  # it looks through the project
 
     async def _read(self, say: Callable[[str], None]) -> None:
         assert self._process.stdout

@@ -7,6 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from ra.core.text import one_line
 from ra.system.process import Ended, Running, start
 from ra.tools.policy.paths import Project, shown
 from ra.tools.sandbox.box import IN_THE_BOX, Access
@@ -72,11 +73,16 @@ class Shell:
             if writer >= 0:
                 os.close(writer)
 
-    async def close(self) -> None:
-        """End all background jobs."""
-        for _, running in self.jobs.values():
+    async def close(self) -> list[str]:
+        """End all background jobs. What the model was not told of them any more is returned, a line each."""
+        notes = []
+        for number, (command, running) in self.jobs.items():
+            was_read = running.notes is not None
             await running.kill()
+            if not was_read:
+                notes += [f"Job {number} ({one_line(command, 60)}): {note}" for note in running.notes or ()]
         self.jobs.clear()
+        return notes
 
     async def _start(self, script: str, say: Say, access: Access, *, fds: tuple[int, ...] = ()) -> Running:
         if not os.path.isdir(self.cwd):

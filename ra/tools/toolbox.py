@@ -247,11 +247,13 @@ class Toolbox:
         result = ToolResult(call.id, call.name, output.content, output.is_error)
         return Done(result, output.facts, output.change)
 
-    async def close(self) -> None:
-        await self.shell.close()
+    async def close(self) -> list[str]:
+        """Let go of everything. One line for each thing that the user should know of what was ended with it."""
+        notes = await self.shell.close()
         self._launcher.close()
         if self._mcp:
             await self._mcp.leave()
+        return notes
 
     async def _run(self, call: ToolCall, ask: Asker | None, emit: Emit) -> Output:
         call = self._meant(call)

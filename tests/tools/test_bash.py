@@ -154,6 +154,27 @@ def test_closing_ends_background_jobs(kit: Kit) -> None:
     assert gone_within("4716.5", 1)
 
 
+@pytest.mark.skipif("bubblewrap" not in KINDS, reason="needs a sandbox")
+def test_what_a_job_left_that_nobody_read_is_told_at_the_end(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    kit = Kit(tmp_path / "project")
+
+    async def main() -> tuple[list[str], list[str]]:
+        await kit.run("Bash", command="echo obey > AGENTS.md; sleep 4717.5", background=True)
+        while not (kit.root / "AGENTS.md").exists():
+            await asyncio.sleep(0.02)
+        return await kit.box.close(), await kit.box.close()
+
+    notes, again = asyncio.run(main())
+    aside = kit.root / "AGENTS.md.set-aside"
+    assert notes == [
+        f"Job 1 (echo obey > AGENTS.md; sleep 4717.5): {kit.root}/AGENTS.md is a protected name; what was written is in "
+        f"{aside}. Ask the user before it is used."
+    ]
+    assert aside.read_text() == "obey\n"
+    assert again == []
+
+
 def test_children_see_no_keys(tmp_path: Path) -> None:
     env = {
         "PATH": os.environ["PATH"],
