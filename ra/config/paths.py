@@ -74,10 +74,13 @@ def data_dir(env: Mapping[str, str], configured: str | None = None) -> Path:
 
 
 def programs(env: Mapping[str, str], root: Path) -> list[str]:
-    """The folders of PATH that lie in the project: what stands there runs under any name that somebody types."""
+    """The folders of PATH that lie in the project: what stands there runs under any name that somebody types.
+
+    One that is not there yet is one as well: a command could make it.
+    """
     below = os.path.realpath(root)
     folders = [os.path.realpath(name) for name in env.get("PATH", "").split(os.pathsep) if Path(name).is_absolute()]
-    return [name for name in dict.fromkeys(folders) if Path(below) in Path(name).parents and Path(name).is_dir()]
+    return [name for name in dict.fromkeys(folders) if Path(below) in Path(name).parents]
 
 
 def obeyed_by_git(root: Path) -> list[str]:

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Meta
 
 from ra.core.text import one_line
+from ra.system.files import steady_name
 from ra.system.process import Ended, Running, start
 from ra.tools.policy.paths import Project, shown
 from ra.tools.sandbox.box import IN_THE_BOX, Access
@@ -85,10 +86,12 @@ class Shell:
         return notes
 
     async def _start(self, script: str, say: Say, access: Access, *, fds: tuple[int, ...] = ()) -> Running:
-        if not os.path.isdir(self.cwd):
+        # A command could put a link in the folder's place: the next one, outside perhaps, would run where that leads.
+        if not os.path.isdir(self.cwd) or self._place.inside(os.path.realpath(self.cwd)) is None:
             self.cwd = self._place.cwd
-        launch = await asyncio.to_thread(self._launcher.launch, script, self.cwd, access)
-        return await start(launch, cwd=self.cwd, env=self._env, say=say, fds=fds)
+        with steady_name(os.path.realpath(self.cwd)) as folder:
+            launch = await asyncio.to_thread(self._launcher.launch, script, self.cwd, access)
+            return await start(launch, cwd=folder, env=self._env, say=say, fds=fds)
 
     def _move(self, reported: str) -> list[str]:
         """Follow the command's `cd`, as long as it stays in the project."""

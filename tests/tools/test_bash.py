@@ -168,8 +168,8 @@ def test_what_a_job_left_that_nobody_read_is_told_at_the_end(tmp_path: Path) -> 
     notes, again = asyncio.run(main())
     aside = kit.root / "AGENTS.md.set-aside"
     assert notes == [
-        f"Job 1 (echo obey > AGENTS.md; sleep 4717.5): {kit.root}/AGENTS.md is a protected name; what was written is in "
-        f"{aside}. Ask the user before it is used."
+        f"Job 1 (echo obey > AGENTS.md; sleep 4717.5): {kit.root}/AGENTS.md is a protected name; "
+        f"what was written is in {aside}. Ask the user before it is used."
     ]
     assert aside.read_text() == "obey\n"
     assert again == []

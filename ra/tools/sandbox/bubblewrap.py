@@ -13,6 +13,8 @@ from ra.tools.sandbox.guard import Guard, parents, set_aside
 from ra.tools.sandbox.home import Home, make_real_folder, masked_home
 from ra.tools.sandbox.host import (
     Shadows,
+    closed_in_proc,
+    closed_programs,
     closed_to_others,
     git_identity,
     is_socket,
@@ -22,6 +24,7 @@ from ra.tools.sandbox.host import (
 )
 from ra.tools.sandbox.launch import private_folder, try_out
 from ra.tools.sandbox.layout import MAX_MOUNTS, Layout, Repository, collapse, masked, plan
+from ra.tools.sandbox.mounted import checked
 from ra.tools.sandbox.repositories import EXCLUDES_KEY, IgnoredNames, git_env
 from ra.tools.sandbox.scan import Findings, Outer, ProtectedState, Scan
 
@@ -46,18 +49,20 @@ class Bubblewrap:
         self._flags = tuple(flags)
         self._place = place
         self._host = host
-        self._scan = Scan(place.real(place.root), place.instructions)
+        memory = f"{host.box_home}.special" if host.box_home else ""
+        self._scan = Scan(place.real(place.root), place.instructions, memory)
         self._outer = Outer()
         layout = plan(place, host.hidden)
         # Those that were there before any command: one that a command makes could be a link by the time it is mounted.
-        self._parents = _real_parents(layout, self._scan.look())
+        self._parents = self._real_parents(layout, self._scan.look())
         private, self._forget_private = private_folder(self)
         self.private_tmp = os.path.join(private, "tmp")
         os.mkdir(self.private_tmp, 0o700)
         self.home = Home(place, host, layout, private)
         self._system_folders = list(system_folders())
         self._doors = {*sockets_below("/opt"), *listening_sockets(everywhere=True)}
-        self._masks = [*layout.hidden, *closed_to_others()]
+        self._masks = [*layout.hidden, *closed_to_others(), *closed_programs((layout.root, *self.home.named))]
+        self._closed_in_proc = closed_in_proc()
         identity = git_identity(host, self.home.path, layout.root)
         self._ignored = IgnoredNames(os.path.join(private, "ignored"), identity, host, self.home.path)
         self._env = {"TMPDIR": _TMP, **self.home.env, **git_env([*identity, (EXCLUDES_KEY, _IGNORED)])}
@@ -106,6 +111,7 @@ class Bubblewrap:
                 notes += [disarm(path) for path in before.new_repositories(now)]
                 new_programs = sorted(self._shadows.look() - shadows)
                 notes += [set_aside(path) for path in (*before.new_names(now), *new_programs)]
+                notes += [_was_closed(path) for path in sorted(now.closed - findings.closed)]
                 notes += [_was_replaced(path) for path in before.replaced(self._closed(layout, findings, git=git))]
                 return notes + (repository.undo_planted() if repository else [])
             finally:
@@ -114,6 +120,8 @@ class Bubblewrap:
         own_network = [] if network else ["--unshare-net"]
         if network and landlock.scopes():
             argv = [*landlock.scoped_python(), *argv]
+        if layout.writable:
+            argv = checked(argv, mounts, layout.root, {layout.root, *self._steady(layout, findings)})
         words = [*_ALWAYS, *own_network, *self._flags, *mounts, "--json-status-fd", str(status.writer)]
         argv = [self._program, *words, "--chdir", cwd, "--", *argv]
         return Launch(argv, (*fds, status.writer), finish, env=self._env, began=status.has_begun)
@@ -160,6 +168,7 @@ class Bubblewrap:
         out += [
             "--proc",
             "/proc",
+            *(word for path in self._closed_in_proc for word in masked(path)),
             *(["--remount-ro", "/proc"] if os.geteuid() == 0 else []),
             "--dev",
             "/dev",
@@ -191,13 +200,14 @@ class Bubblewrap:
     def _project(self, layout: Layout, found: Findings, shadows: set[str], *, git: bool) -> list[str]:
         root = layout.root
         sockets = found.sockets - self._own_sockets
-        linked = collapse(found.linked, root)
+        linked = collapse(found.linked | found.closed, root)
         writable = layout.writable and linked != [root]
         out = ["--bind" if writable else "--ro-bind", root, root]
         if writable:
             shut = (*linked, *self._closed(layout, found, git=git))
-            # A folder that holds a protected path could be renamed and made anew, unless it is a mount itself.
-            for parent in sorted(_real_parents(layout, found) & self._parents):
+            # A folder that holds a protected path could be renamed and made anew, or be moved while this is mounted,
+            # unless it is a mount itself, in every box.
+            for parent in sorted(self._steady(layout, found)):
                 out += ["--bind", parent, parent] if not _within(parent, shut) else []
             out += self._repository(layout.repository, git=git)
             for path in shut:
@@ -208,6 +218,16 @@ class Bubblewrap:
             if not os.path.islink(path):
                 out += masked(path)
         return out
+
+    def _steady(self, layout: Layout, found: Findings) -> set[str]:
+        return self._real_parents(layout, found) & self._parents
+
+    def _real_parents(self, layout: Layout, found: Findings) -> set[str]:
+        """The folders that hold what is mounted, no link among them: what a link leads to must not become writable."""
+        shut = (*collapse(found.linked | found.closed, layout.root), *self._closed(layout, found, git=False))
+        paths = (*layout.own, *_mountable(found), *found.secret, *shut)
+        above = {parent for path in paths for parent in parents(path, layout.root)}
+        return {parent for parent in above if os.path.isdir(parent) and os.path.realpath(parent) == parent}
 
     def _closed(self, layout: Layout, found: Findings, *, git: bool) -> list[str]:
         """One boundary: no repository can be written, or with `git` all of the project's own but what it obeys."""
@@ -269,6 +289,10 @@ def _was_replaced(path: str) -> str:
     )
 
 
+def _was_closed(path: str) -> str:
+    return f"{shown(path)} was closed, so nobody can tell what is in it. It is read-only now. Tell the user."
+
+
 def _made_in_box(sockets: frozenset[str]) -> set[str]:
     """Those that no program of the host has opened meanwhile, by any of their names."""
     names = {os.path.basename(path) for path in listening_sockets(every_name=True)}
@@ -285,12 +309,6 @@ def _filter_descriptor(families: tuple[int, ...]) -> int:
 def _git_writes(layout: Layout) -> tuple[str, ...]:
     """The folders that a command with the user's consent for git may write."""
     return layout.repository.writable if layout.repository else (os.path.join(layout.root, ".git"),)
-
-
-def _real_parents(layout: Layout, found: Findings) -> set[str]:
-    """The folders that hold protected paths, no link among them: what a link leads to must not become writable."""
-    above = {parent for path in (*layout.own, *_mountable(found)) for parent in parents(path, layout.root)}
-    return {parent for parent in above if os.path.isdir(parent) and os.path.realpath(parent) == parent}
 
 
 def _mountable(found: Findings) -> list[str]:

@@ -15,14 +15,14 @@ from ra.tools.sandbox.layout import Layout, masked, topmost
 
 
 class Home:
-    """`path` is where it stands in the box, which is where the user's own one is outside."""
+    """`path` is where it stands in the box, which is where the user's own one is outside. `named`: all toolchains."""
 
     def __init__(self, place: Project, host: Host, layout: Layout, private: str) -> None:
         self.path = _home(place, host)
         self._root = layout.root
         self._folder = _made(host.box_home) or _made(os.path.join(private, "home"))
-        every = toolchains(host, self.path, layout.root)
-        self._toolchains = topmost({path for path in every if _below(path, self.path) or not _is_system(path)})
+        self.named = toolchains(host, self.path, layout.root)
+        self._toolchains = topmost({path for path in self.named if _below(path, self.path) or not _is_system(path)})
         secrets = [os.path.join(self.path, name) for name in CREDENTIALS if self.path]
         self._masks = [path for path in (*secrets, *layout.hidden) if os.path.lexists(path)]
         inside = self.path or "/tmp"  # noqa: S108 - private in a box

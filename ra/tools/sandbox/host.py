@@ -137,6 +137,35 @@ def closed_to_others(folder: str = "/etc", depth: int = 3) -> Iterator[str]:
             yield from closed_to_others(entry.path, depth - 1)
 
 
+def closed_programs(spared: Iterable[str]) -> Iterator[str]:
+    """The same of files beside programs that somebody installed, a `.env` of a service among them; the folders stay.
+
+    `spared`: what was named as a toolchain.
+    """
+    spared = tuple(f"{path}/" for path in spared)
+    waiting = deque([("/opt", 6), ("/usr/local/etc", 3)])
+    entries_seen = 0
+    while waiting and entries_seen < _MOST_ENTRIES:
+        folder, depth = waiting.popleft()
+        for entry in _entries(folder):
+            entries_seen += 1
+            if entry.is_dir(follow_symlinks=False):
+                waiting += [(entry.path, depth - 1)] if depth > 1 else []
+            elif entry.is_file(follow_symlinks=False) and not entry.path.startswith(spared):
+                mode = entry.stat(follow_symlinks=False).st_mode
+                if not mode & (stat.S_IROTH | stat.S_IXUSR) and os.access(entry.path, os.R_OK):
+                    yield entry.path
+
+
+def closed_in_proc() -> list[str]:
+    """What the kernel shows to root alone, of the whole machine's memory: root in a box could open it too."""
+    closed = []
+    for entry in _entries("/proc") if os.geteuid() == 0 else ():
+        if not entry.name.isdigit() and entry.is_file(follow_symlinks=False):
+            closed += [] if entry.stat().st_mode & stat.S_IROTH else [entry.path]
+    return closed
+
+
 def sockets_below(folder: str) -> list[str]:
     """Unix sockets by whatever name they have now, as far as the folder can be looked through."""
     sockets: list[str] = []

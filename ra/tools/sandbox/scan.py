@@ -1,5 +1,6 @@
 """Find what a command must not write or see in the project: hard links, protected names, secrets."""
 
+import contextlib
 import fnmatch
 import os
 import re
@@ -7,6 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ra.system.files import append_private, open_regular
 from ra.system.secret_names import SECRET_DIRS, TOKEN_NAMES, fold, holds_token
 from ra.tools.policy.paths import CONFIG_NAMES, EDITOR_NAMES, protected
 from ra.tools.sandbox.disarm import is_repository, leads_inside
@@ -16,12 +18,16 @@ from ra.tools.sandbox.watch import Changes, Watch
 
 _PATH_ONLY = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK) | os.O_NOFOLLOW | os.O_CLOEXEC
 CHEAP_S = 0.005
+_MEMORY_BYTES = 4_000_000
+TICK_NS = 20_000_000
+_JUST_NOW = -1
 STALE_S = 30.0
 
 
 class Findings(NamedTuple):
     """Absolute paths. `linked` files have another hard link; `guarded` are protected names;
     `repositories` are folders that git would take for one: `.git`, or a bare one; `sockets` lead to other programs.
+    `closed` folders cannot be looked into, so nobody knows what is in them.
     """
 
     linked: frozenset[str] = frozenset()
@@ -29,6 +35,7 @@ class Findings(NamedTuple):
     secret: frozenset[str] = frozenset()
     repositories: frozenset[str] = frozenset()
     sockets: frozenset[str] = frozenset()
+    closed: frozenset[str] = frozenset()
 
 
 _NOTHING = Findings()
@@ -99,6 +106,15 @@ def _hold(path: str) -> int | None:
         return None
 
 
+def _remembered(memory: str) -> set[tuple[int, int]]:
+    try:
+        with open_regular(memory) as file:
+            rows = [line.split() for line in file.read(_MEMORY_BYTES).splitlines()]
+    except OSError:
+        return set()
+    return {(int(row[0]), int(row[1])) for row in rows if len(row) == 2 and row[0].isdigit() and row[1].isdigit()}
+
+
 class _Folder(NamedTuple):
     changed_ns: int
     installed: bool  # of packages that somebody else wrote
@@ -114,16 +130,21 @@ class Scan:
 
     Installed packages (node_modules, virtual environments) are full of hard links to a store: those that were there at
     the first look are nothing special. Known by their inodes: by its name, a command could make a folder one of these,
-    and move there what it must not write.
+    and move there what it must not write. `memory` is a file that keeps, from one session to the next, the inodes that
+    were special once: otherwise what was moved in this session would be there at the first look of the next.
     """
 
-    def __init__(self, root: str, instructions: tuple[str, ...]) -> None:
+    def __init__(self, root: str, instructions: tuple[str, ...], memory: str = "") -> None:
         self._root = root
         self._instructions = instructions
         self._folders: dict[str, _Folder] = {}
+        self._closed: set[str] = set()
         self._whole_at = -STALE_S
         self._whole_took = 0.0
         self._installed: set[tuple[int, int]] = set()
+        self._memory = memory
+        self._once_special = _remembered(memory)
+        self._newly_special: set[tuple[int, int]] = set()
         self._first = True
         self._watch = Watch()
         names = (
@@ -141,14 +162,22 @@ class Scan:
         began = time.monotonic()
         walk_all = self._whole_took < CHEAP_S or began - self._whole_at > STALE_S
         changes = self._watch.changes()
+        # Opened again, they would be no news: no file of theirs has changed.
+        closed, self._closed = self._closed, set()
+        for path in closed:
+            self._folders = {inner: folder for inner, folder in self._folders.items() if not _lies_in(inner, {path})}
         if walk_all or changes is None:
             self._walk_all(anew=walk_all)
         else:
+            changes.folders |= closed
             self._walk_changed(changes)
         if walk_all:
             self._whole_at, self._whole_took = began, time.monotonic() - began
         self._first = False
+        self._remember()
         parts = [folder.found for folder in self._folders.values() if folder.found is not _NOTHING]
+        if self._closed:
+            parts.append(Findings(closed=frozenset(self._closed)))
         return Findings(*(frozenset().union(*kind) for kind in zip(*parts, strict=True))) if parts else _NOTHING
 
     def _walk_all(self, *, anew: bool) -> None:
@@ -186,14 +215,19 @@ class Scan:
 
     def _folder(self, path: str, known: _Folder | None, *, installed: bool) -> _Folder | None:
         try:
-            changed_ns = os.lstat(path).st_mtime_ns
+            changed_ns = os.lstat(path).st_ctime_ns  # the other time can be set back
             if known and known.changed_ns == changed_ns:
                 return known
             self._watch.add(path)
+            if time.time_ns() - changed_ns < TICK_NS:
+                changed_ns = _JUST_NOW  # what changes within the same tick could not be told
             with os.scandir(path) as entries:
                 return self._read(path, changed_ns, list(entries), installed=installed)
+        except PermissionError:
+            self._closed.add(path if _identity(path) else os.path.dirname(path))
+            return None
         except OSError:
-            return None  # gone, or not ours to read: then a command of ours cannot write there either
+            return None  # gone
 
     def _read(self, path: str, changed_ns: int, entries: list["os.DirEntry[str]"], *, installed: bool) -> _Folder:
         folders, linked, guarded, secret, sockets = [], [], [], [], []
@@ -208,6 +242,7 @@ class Scan:
                     sockets.append(entry.path)
             elif (status := _linked(entry)) and not self._is_installed(status, installed=installed):
                 linked.append(entry.path)
+                self._note_special(status, installed=installed)
             if not self._special(entry.name):
                 continue
             name = fold(entry.name)
@@ -215,6 +250,7 @@ class Scan:
                 installed and self._is_installed(entry.stat(follow_symlinks=False), installed=True)
             ):
                 secret.append(entry.path)
+                self._note_special(entry.stat(follow_symlinks=False), installed=installed)
             if self._is_guarded(entry.path, is_folder=is_folder):
                 guarded.append(entry.path)
         kinds = (linked, guarded, secret, [path] if is_repository(names) else [], sockets)
@@ -224,9 +260,22 @@ class Scan:
     def _is_installed(self, status: os.stat_result, *, installed: bool) -> bool:
         """Whether a file was among installed packages at the first look."""
         identity = (status.st_dev, status.st_ino)
-        if self._first and installed:
+        if self._first and installed and identity not in self._once_special:
             self._installed.add(identity)
         return identity in self._installed
+
+    def _note_special(self, status: os.stat_result, *, installed: bool) -> None:
+        identity = (status.st_dev, status.st_ino)
+        if not installed and identity not in self._once_special:
+            self._newly_special.add(identity)
+
+    def _remember(self) -> None:
+        if self._newly_special and self._memory:
+            lines = [f"{device} {inode}\n" for device, inode in sorted(self._newly_special)]
+            with contextlib.suppress(OSError):  # a full disk: this session knows them
+                append_private(self._memory, "".join(lines).encode())
+        self._once_special |= self._newly_special
+        self._newly_special.clear()
 
     def _special(self, name: str) -> bool:
         """Whether the name may be one to judge: quick, for it is asked of every file."""
@@ -259,7 +308,7 @@ def _linked(entry: "os.DirEntry[str]") -> os.stat_result | None:
     """The status of a file that has another hard link."""
     try:
         status = entry.stat(follow_symlinks=False)
-    except OSError:
+    except FileNotFoundError:
         return None  # gone meanwhile
     return status if status.st_nlink > 1 else None
 

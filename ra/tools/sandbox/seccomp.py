@@ -15,7 +15,8 @@ _NUMBERS = {
         "process_vm_writev": 311, "finit_module": 313, "kexec_file_load": 320, "bpf": 321, "userfaultfd": 323,
         "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "open_tree": 428, "move_mount": 429,
         "fsopen": 430, "fsconfig": 431, "fsmount": 432, "fspick": 433, "pidfd_getfd": 438, "mount_setattr": 442,
-        "quotactl_fd": 443, "clone": 56, "clone3": 435,
+        "quotactl_fd": 443, "clone": 56, "clone3": 435, "chmod": 90, "fchmod": 91, "fchmodat": 268, "fchmodat2": 452,
+        "open": 2, "creat": 85, "openat": 257, "openat2": 437, "mknod": 133, "mknodat": 259,
     }),
     "aarch64": (0xC00000B7, {
         "socket": 198, "ptrace": 117, "mount": 40, "umount2": 39, "swapon": 224, "swapoff": 225, "reboot": 142,
@@ -26,16 +27,30 @@ _NUMBERS = {
         "kexec_file_load": 294, "bpf": 280, "userfaultfd": 282, "io_uring_setup": 425, "io_uring_enter": 426,
         "io_uring_register": 427, "open_tree": 428, "move_mount": 429, "fsopen": 430, "fsconfig": 431, "fsmount": 432,
         "fspick": 433, "pidfd_getfd": 438, "mount_setattr": 442, "quotactl_fd": 443, "clone": 220, "clone3": 435,
+        "fchmod": 52, "fchmodat": 53, "fchmodat2": 452, "openat": 56, "openat2": 437, "mknodat": 33,
     }),
 }  # fmt: skip
 
+_MODE_AT = {
+    "chmod": 1, "fchmod": 1, "creat": 1, "mknod": 1,
+    "fchmodat": 2, "fchmodat2": 2, "mknodat": 2, "open": 2, "openat": 3,
+}  # fmt: skip
+"""Which argument is the mode of a file. Where a file is opened, it counts only if one may be made."""
+
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 _CLONE_NEWUSER = 0x10000000
+_SETUID = 0o4000
+_MAKES_FILE = 0o20000100  # O_CREAT, and the bit of O_TMPFILE
 _X32 = 0x40000000
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 _ALLOW, _ERRNO = 0x7FFF0000, 0x00050000
 _NUMBER_AT, _ARCH_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
+
+
+def _argument(place: int) -> int:
+    """Where the lower half of an argument stands."""
+    return _FIRST_ARGUMENT_AT + 8 * place
 
 
 def supported() -> bool:
@@ -67,8 +82,14 @@ def program(families: tuple[int, ...]) -> bytes:
                 *refuse,
                 (_LOAD, 0, 0, _NUMBER_AT),
             ]
-        elif name == "clone3":
-            # Its flags lie in memory, where a filter cannot look; without it libraries fall back to clone.
+        elif name in _MODE_AT:
+            # A program that runs as its owner, whoever starts it, would stay behind in the project.
+            block = [(_LOAD, 0, 0, _argument(_MODE_AT[name])), (_ANY_BIT, 0, 1, _SETUID), *refuse]
+            if name in ("open", "openat"):
+                block = [(_LOAD, 0, 0, _argument(_MODE_AT[name] - 1)), (_ANY_BIT, 0, len(block), _MAKES_FILE), *block]
+            block.append((_LOAD, 0, 0, _NUMBER_AT))
+        elif name in ("clone3", "openat2"):
+            # What they are to do lies in memory, where a filter cannot look; without them libraries use older calls.
             block = [(_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
         else:
             block = refuse
