@@ -35,6 +35,10 @@ class PostgresServer:
         self._run("pg_ctl", "-D", f"{self.folder}/data", "-w", "-m", mode, "stop")
 
     @property
+    def process(self) -> int:
+        return int((self.folder / "data/postmaster.pid").read_text().split()[0])
+
+    @property
     def url(self) -> str:
         return f"postgresql://ra@/postgres?host={self.folder}"
 
