@@ -143,7 +143,7 @@ class SharedTasks:
         return Accepted(run) if earlier is None else _same(earlier, task)
 
     async def answer(self, run: str) -> TaskAnswer:
-        with self._interest(run) as news:
+        with self._interest(f"ended {run}") as news:
             while True:
                 news.clear()
                 with suppress(StoreError):
@@ -176,7 +176,7 @@ class SharedTasks:
 
     async def follow(self, run: str, after: int) -> AsyncIterator[bytes]:
         missed = False
-        with self._interest(run) as news:
+        with self._interest(f"events {run}", f"ended {run}") as news:
             while True:
                 news.clear()
                 stored = await self.table.get(run)
@@ -199,24 +199,26 @@ class SharedTasks:
                     yield b": working\n\n"
 
     @contextmanager
-    def _interest(self, run: str) -> Iterator[asyncio.Event]:
-        """Woken whenever something happened to the run, at whichever worker."""
+    def _interest(self, *notices: str) -> Iterator[asyncio.Event]:
+        """Woken by any of these notices, from whichever worker."""
         news = asyncio.Event()
-        self._news.setdefault(run, set()).add(news)
+        for notice in notices:
+            self._news.setdefault(notice, set()).add(news)
         try:
             yield news
         finally:
-            self._news[run].discard(news)
-            if not self._news[run]:
-                del self._news[run]
+            for notice in notices:
+                self._news[notice].discard(news)
+                if not self._news[notice]:
+                    del self._news[notice]
 
-    def _wake(self, run: str) -> None:
-        for news in self._news.get(run, ()):
+    def _wake(self, notice: str) -> None:
+        for news in self._news.get(notice, ()):
             news.set()
 
     def _wake_all(self) -> None:
-        for run in self._news:
-            self._wake(run)
+        for notice in self._news:
+            self._wake(notice)
 
     # --- the work ---
 
@@ -292,7 +294,7 @@ class SharedTasks:
                 kind, _, run = notification.payload.partition(" ")
                 if kind == "cancel" and run in self._jobs:
                     self._jobs[run].cancel()
-                self._wake(run)
+                self._wake(notification.payload)
             await connection.execute("SELECT 1")
 
     async def _look_after_the_dead(self) -> None:

@@ -21,16 +21,19 @@ from ra.timeline.postgres_timeline import (
 )
 from ra.timeline.store import Endpoint, Learned, SessionInfo, SessionRow, event_of
 
-_LAST_AT = "coalesce((SELECT e.at FROM ra_events e WHERE e.session = s.key ORDER BY e.at DESC LIMIT 1), 0)"
-_LAST_TIME = "coalesce((SELECT e.time FROM ra_events e WHERE e.session = s.key ORDER BY e.at DESC LIMIT 1), 0)"
-_UPDATED = f"greatest(s.created, {_LAST_TIME})"
+# The last event is looked up once for each session, whatever asks for it.
+_SESSIONS = (
+    "ra_sessions s LEFT JOIN LATERAL "
+    "(SELECT e.at, e.time FROM ra_events e WHERE e.session = s.key ORDER BY e.at DESC LIMIT 1) last ON true"
+)
+_UPDATED = "greatest(s.created, last.time)"
 _MADE_AFTER = (
     "SELECT coalesce(max(earlier.created), 0) FROM ra_sessions earlier "
     "WHERE earlier.key < s.key AND earlier.created <= %(now)s"
 )
 _RECENCY = (
     f"greatest(CASE WHEN s.created <= %(now)s THEN s.created ELSE ({_MADE_AFTER}) END, "
-    f"CASE WHEN {_LAST_TIME} <= %(now)s THEN {_LAST_TIME} ELSE 0 END)"
+    "CASE WHEN last.time <= %(now)s THEN last.time END)"
 )
 _SESSION = "s.key, s.id, s.project, s.agent, s.channel, s.chat_id, s.parent, s.forked_at, s.created"
 _IN_PROJECT = "(%(project)s::text IS NULL OR s.project = %(project)s)"
@@ -81,7 +84,7 @@ class PostgresStore:
         return self.open(session, write=True)
 
     def latest(self, project: str) -> str | None:
-        query = f"SELECT id FROM ra_sessions s WHERE {_IN_PROJECT} ORDER BY {_RECENCY} DESC, key DESC LIMIT 1"
+        query = f"SELECT id FROM {_SESSIONS} WHERE {_IN_PROJECT} ORDER BY {_RECENCY} DESC, key DESC LIMIT 1"
         matches = self._select(query, project=project, now=self._horizon())
         return matches[0][0] if matches else None
 
@@ -91,7 +94,7 @@ class PostgresStore:
 
     def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
         ordered = f"ORDER BY {_RECENCY} DESC, key DESC LIMIT %(limit)s"
-        query = f"SELECT {_SESSION} FROM ra_sessions s WHERE {_IN_PROJECT} {ordered}"
+        query = f"SELECT {_SESSION} FROM {_SESSIONS} WHERE {_IN_PROJECT} {ordered}"
         matches = self._select(query, project=project, limit=limit, now=self._horizon())
         return [self._info(key, SessionRow(*row)) for key, *row in matches]
 
@@ -139,9 +142,7 @@ class PostgresStore:
         self, *, older_than_s: float | None = None, keep: int | None = None, project: str | None = None
     ) -> list[str]:
         store.need_something_to_prune(older_than_s, keep)
-        query = (
-            f"SELECT {_UPDATED}, {_SESSION} FROM ra_sessions s WHERE {_IN_PROJECT} ORDER BY {_RECENCY} DESC, key DESC"
-        )
+        query = f"SELECT {_UPDATED}, {_SESSION} FROM {_SESSIONS} WHERE {_IN_PROJECT} ORDER BY {_RECENCY} DESC, key DESC"
         oldest = self._clock() - (older_than_s or 0)
         pruned = []
         for updated, key, *columns in self._select(query, project=project, now=self._horizon())[keep or 0 :]:
@@ -223,12 +224,17 @@ class PostgresStore:
         return self._clock() + store.CLOCK_SLACK_S
 
     def _find(self, session: str) -> tuple[int, SessionRow]:
-        query = f"SELECT {_SESSION} FROM ra_sessions s WHERE starts_with(id, %(session)s) ORDER BY {_UPDATED} DESC"
-        matches = self._select(query, session=session) if session and "\0" not in session else []
+        if not session or "\0" in session:
+            return store.pick(session, [], self._ids)
+        # A whole id is found by its index; only the beginning of one needs a look at all of them.
+        query = f"SELECT {_SESSION} FROM {_SESSIONS} WHERE"
+        matches = self._select(f"{query} id = %(session)s", session=session) or self._select(
+            f"{query} starts_with(id, %(session)s) ORDER BY {_UPDATED} DESC", session=session
+        )
         return store.pick(session, [(key, SessionRow(*row)) for key, *row in matches], self._ids)
 
     def _ids(self) -> list[str]:
-        return [row[0] for row in self._select(f"SELECT id FROM ra_sessions s ORDER BY {_UPDATED} DESC")]
+        return [row[0] for row in self._select(f"SELECT id FROM {_SESSIONS} ORDER BY {_UPDATED} DESC")]
 
     def _info(self, key: int, row: SessionRow) -> SessionInfo:
         events = "SELECT at, time, fact FROM ra_events WHERE session = %(key)s"
@@ -236,7 +242,7 @@ class PostgresStore:
         said_rows += self._select(f"{events} AND kind = 'titled' ORDER BY at DESC LIMIT 1", key=key)
         bills = self._select(f"{events} AND kind = 'spent' ORDER BY at", key=key)
         ((last, updated),) = self._select(
-            f"SELECT {_LAST_AT}, {_UPDATED} FROM ra_sessions s WHERE key = %(key)s", key=key
+            f"SELECT coalesce(last.at, 0), {_UPDATED} FROM {_SESSIONS} WHERE key = %(key)s", key=key
         )
         return store.describe(
             row,

@@ -13,13 +13,14 @@ from ra.core.ports import Hit
 from ra.timeline import sqlite_rows as rows
 from ra.timeline import store
 from ra.timeline.sqlite_file import ENDPOINTS, Database, WriterLock, at_of
-from ra.timeline.sqlite_rows import LAST
+from ra.timeline.sqlite_rows import LAST, LAST_EVENT
 from ra.timeline.store import Endpoint, Learned, SessionInfo, SessionRow, event_of
 
 _PAGE = 200
 
-_LAST_TIME = f"coalesce((SELECT time FROM events WHERE key = {LAST}), 0)"
-_UPDATED = f"max(s.created, {_LAST_TIME})"  # a fork counts as new although its last event is old
+_UPDATED = (
+    f"max(s.created, coalesce((SELECT time {LAST_EVENT}), 0))"  # a fork counts as new although its last event is old
+)
 # What a wrong clock dated into the future says nothing: such a session was made after the one before it.
 _MADE_AFTER = (
     "SELECT coalesce(max(earlier.created), 0) FROM sessions earlier "
@@ -27,7 +28,7 @@ _MADE_AFTER = (
 )
 _RECENCY = (
     f"max(CASE WHEN s.created <= :now THEN s.created ELSE ({_MADE_AFTER}) END, "
-    f"CASE WHEN {_LAST_TIME} <= :now THEN {_LAST_TIME} ELSE 0 END)"
+    f"coalesce((SELECT CASE WHEN time <= :now THEN time ELSE 0 END {LAST_EVENT}), 0))"
 )
 _LEARNED = "window, factor, guessed, text, window_at, factor_at"
 _SESSION = "s.key, s.id, s.project, s.agent, s.channel, s.chat_id, s.parent, s.forked_at, s.created"
@@ -206,11 +207,13 @@ class SqliteStore:
         return self._clock() + store.CLOCK_SLACK_S
 
     def _find(self, session: str) -> tuple[int, SessionRow]:
-        query = (
-            f"SELECT {_SESSION} FROM sessions s WHERE substr(id, 1, length(:session)) = :session "
-            f"ORDER BY {_UPDATED} DESC"
+        if not session:
+            return store.pick(session, [], self._ids)
+        # A whole id is found by its index; only the beginning of one needs a look at all of them.
+        query = f"SELECT {_SESSION} FROM sessions s WHERE"
+        matches = self._select(f"{query} id = :session", session=session) or self._select(
+            f"{query} substr(id, 1, length(:session)) = :session ORDER BY {_UPDATED} DESC", session=session
         )
-        matches = self._select(query, session=session) if session else []
         return store.pick(session, [(key, SessionRow(*row)) for key, *row in matches], self._ids)
 
     def _ids(self) -> list[str]:

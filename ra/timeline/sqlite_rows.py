@@ -13,7 +13,10 @@ from ra.timeline.search import searchable, spaced
 from ra.timeline.sqlite_file import at_of, key_of
 from ra.timeline.store import SessionRow, encoded, event_of, newest_configured, tag
 
-LAST = "(SELECT key FROM events WHERE key BETWEEN s.key << 32 AND s.key << 32 | 4294967295 ORDER BY key DESC LIMIT 1)"
+LAST_EVENT = "FROM events WHERE key BETWEEN s.key << 32 AND s.key << 32 | 4294967295 ORDER BY key DESC LIMIT 1"
+"""Of a session `s`."""
+
+LAST = f"(SELECT key {LAST_EVENT})"
 """The key of the last event of a session `s`; NULL when it has none."""
 
 
