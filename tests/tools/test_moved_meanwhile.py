@@ -75,14 +75,15 @@ def test_a_folder_whose_time_was_set_back_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_closed_folder_is_known_as_one_until_it_is_open_and_then_looked_into() -> None:
-    with outside_tmp() as root:
+    with outside_tmp() as base:
+        root = base / "project"
         many_folders(root)
         (root / "d/evil").mkdir(parents=True)
         (root / "d/file").write_text("x")
-        os.link(root / "d/file", root / "d/linked")
+        os.link(root / "d/file", base / "linked")
         (root / "d/evil/AGENTS.md").write_text("x")
         if os.geteuid() == 0:
-            subprocess.run(["chown", "-R", str(NOBODY), root], check=True)
+            subprocess.run(["chown", "-R", str(NOBODY), base], check=True)
         with nobody():
             (root / "d").chmod(0o400)
             scan = Scan(str(root), ("AGENTS.md",))
@@ -91,7 +92,7 @@ def test_a_closed_folder_is_known_as_one_until_it_is_open_and_then_looked_into()
             opened = scan.look()
     assert (closed.closed, closed.linked, closed.guarded) == ({str(root / "d")}, set(), set())
     assert (opened.closed, opened.guarded) == (set(), {str(root / "d/evil/AGENTS.md")})
-    assert opened.linked == {str(root / "d/file"), str(root / "d/linked")}
+    assert opened.linked == {str(root / "d/file")}
 
 
 @needs_bwrap
@@ -127,7 +128,7 @@ def test_what_was_swapped_before_it_was_mounted_stops_the_command(swapped: str) 
             (path / "twin").write_text("x")
         if swapped == "key":
             (folder / "twin").unlink()
-            os.link(folder / "key", folder / "twin")
+            os.link(made.outside / "linked.txt", folder / "twin")
         output = started(made, box, "touch ran", folder, elsewhere)
         box.close()
         assert not (made.project / "ran").exists()

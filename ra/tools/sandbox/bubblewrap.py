@@ -2,7 +2,7 @@
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ra.system.process import Launch
 from ra.tools.policy.paths import Project, program, shown
@@ -54,7 +54,7 @@ class Bubblewrap:
         self._outer = Outer()
         layout = plan(place, host.hidden)
         # Those that were there before any command: one that a command makes could be a link by the time it is mounted.
-        self._parents = self._real_parents(layout, self._scan.look())
+        self._parents = self._real_parents(layout, self._look(layout, ()))
         private, self._forget_private = private_folder(self)
         self.private_tmp = os.path.join(private, "tmp")
         os.mkdir(self.private_tmp, 0o700)
@@ -83,12 +83,12 @@ class Bubblewrap:
         git: bool = False,
     ) -> Launch:
         layout = plan(self._place, self._host.hidden)
-        findings = self._scan.look()
+        shadows = self._shadows.look()
+        findings = self._look(layout, shadows)
         before = ProtectedState(layout, findings)
         there = [path for path in layout.own if os.path.lexists(path)]
         links = [path for path in there if os.path.islink(path)]
         # A link cannot be mounted over, nor can hundreds of files. All else that is there is read-only, and stays.
-        shadows = self._shadows.look()
         links += [path for path in shadows if os.path.islink(path)]
         guard = Guard([*links, *findings.guarded.difference(_mountable(findings))], layout.root)
         repository = OwnRepository(_git_writes(layout)) if git and layout.writable else None
@@ -128,6 +128,9 @@ class Bubblewrap:
 
     def close(self) -> None:
         self._forget_private()
+
+    def _look(self, layout: Layout, shadows: Collection[str]) -> Findings:
+        return self._scan.look().with_closed_twins((*layout.own, *layout.hidden, *self._place.runs, *shadows))
 
     def _mounts(self, layout: Layout, found: Findings, shadows: set[str], *, network: bool, git: bool) -> list[str]:
         root, home = layout.root, self.home

@@ -1,5 +1,6 @@
 """What of the machine is there in a box: programs and toolchains, never a key, a socket or another project."""
 
+import contextlib
 import os
 import stat
 import subprocess
@@ -152,9 +153,10 @@ def closed_programs(spared: Iterable[str]) -> Iterator[str]:
             if entry.is_dir(follow_symlinks=False):
                 waiting += [(entry.path, depth - 1)] if depth > 1 else []
             elif entry.is_file(follow_symlinks=False) and not entry.path.startswith(spared):
-                mode = entry.stat(follow_symlinks=False).st_mode
-                if not mode & (stat.S_IROTH | stat.S_IXUSR) and os.access(entry.path, os.R_OK):
-                    yield entry.path
+                with contextlib.suppress(FileNotFoundError):  # a lock, or what an update replaces
+                    mode = entry.stat(follow_symlinks=False).st_mode
+                    if not mode & (stat.S_IROTH | stat.S_IXUSR) and os.access(entry.path, os.R_OK):
+                        yield entry.path
 
 
 def closed_in_proc() -> list[str]:

@@ -5,7 +5,8 @@ import fnmatch
 import os
 import re
 import time
-from collections.abc import Sequence
+from array import array
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ra.system.files import append_private, open_regular
@@ -25,9 +26,10 @@ STALE_S = 30.0
 
 
 class Findings(NamedTuple):
-    """Absolute paths. `linked` files have another hard link; `guarded` are protected names;
-    `repositories` are folders that git would take for one: `.git`, or a bare one; `sockets` lead to other programs.
-    `closed` folders cannot be looked into, so nobody knows what is in them.
+    """Absolute paths. `linked` files have another hard link, outside the project for all we know; `guarded` are
+    protected names; `repositories` are folders that git would take for one: `.git`, or a bare one; `sockets` lead to
+    other programs. `closed` folders cannot be looked into, so nobody knows what is in them. `twins` are files with
+    several names, all of them in the project: cargo, esbuild and pnpm make them.
     """
 
     linked: frozenset[str] = frozenset()
@@ -36,6 +38,13 @@ class Findings(NamedTuple):
     repositories: frozenset[str] = frozenset()
     sockets: frozenset[str] = frozenset()
     closed: frozenset[str] = frozenset()
+    twins: frozenset[frozenset[str]] = frozenset()
+
+    def with_closed_twins(self, protected: Collection[str]) -> "Findings":
+        """A file is as protected as each of its names: the others of a protected one are `linked`."""
+        top = {*protected, *self.guarded, *self.secret, *self.repositories}
+        shut = (names for names in self.twins if any(_lies_in(path, top) for path in names))
+        return self._replace(linked=self.linked.union(*shut))
 
 
 _NOTHING = Findings()
@@ -115,10 +124,20 @@ def _remembered(memory: str) -> set[tuple[int, int]]:
     return {(int(row[0]), int(row[1])) for row in rows if len(row) == 2 and row[0].isdigit() and row[1].isdigit()}
 
 
+class _Name(NamedTuple):
+    """One name of a file that has several. A folder that is mounted twice shows the same name twice."""
+
+    path: str
+    file: tuple[int, int]
+    folder: tuple[int, int]
+
+
 class _Folder(NamedTuple):
     changed_ns: int
     installed: bool  # of packages that somebody else wrote
     folders: tuple[str, ...]
+    names: tuple[_Name, ...]  # of files that have several
+    inodes: "array[int]"  # of the other files
     found: Findings
 
 
@@ -145,6 +164,7 @@ class Scan:
         self._memory = memory
         self._once_special = _remembered(memory)
         self._newly_special: set[tuple[int, int]] = set()
+        self._outer: set[tuple[int, int]] = set()  # files whose other names were looked for here
         self._first = True
         self._watch = Watch()
         names = (
@@ -174,11 +194,40 @@ class Scan:
         if walk_all:
             self._whole_at, self._whole_took = began, time.monotonic() - began
         self._first = False
-        self._remember()
         parts = [folder.found for folder in self._folders.values() if folder.found is not _NOTHING]
         if self._closed:
             parts.append(Findings(closed=frozenset(self._closed)))
-        return Findings(*(frozenset().union(*kind) for kind in zip(*parts, strict=True))) if parts else _NOTHING
+        parts.append(self._several_names())
+        self._remember()
+        return Findings(*(frozenset().union(*kind) for kind in zip(*parts, strict=True)))
+
+    def _several_names(self) -> Findings:
+        """The files with several names: `linked`, where one of them is not in the project."""
+        names_of = self._names_of()
+        linked = {file for file, names in names_of.items() if not _are_all(names)}
+        if missing := {inode for device, inode in linked - self._outer}:
+            # They had one name when its folder was read, and a link made elsewhere does not change that folder.
+            for path, folder in list(self._folders.items()):
+                if not missing.isdisjoint(folder.inodes):
+                    del self._folders[path]
+                    self._walk([(path, folder.installed)], self._folders)
+            names_of = self._names_of()
+            linked = self._outer = {file for file, names in names_of.items() if not _are_all(names)}
+        for folder in self._folders.values():
+            for name in folder.names:
+                if name.file in linked:
+                    self._note_special(name.file, installed=folder.installed)
+        return Findings(
+            linked=frozenset(name.path for file in linked for name in names_of[file]),
+            twins=frozenset(frozenset(name.path for name in names_of[file]) for file in names_of.keys() - linked),
+        )
+
+    def _names_of(self) -> dict[tuple[int, int], list[_Name]]:
+        names_of: dict[tuple[int, int], list[_Name]] = {}
+        for folder in self._folders.values():
+            for name in folder.names:
+                names_of.setdefault(name.file, []).append(name)
+        return names_of
 
     def _walk_all(self, *, anew: bool) -> None:
         """Every folder: its content where it changed, or anew."""
@@ -215,22 +264,33 @@ class Scan:
 
     def _folder(self, path: str, known: _Folder | None, *, installed: bool) -> _Folder | None:
         try:
-            changed_ns = os.lstat(path).st_ctime_ns  # the other time can be set back
+            status = os.lstat(path)
+            changed_ns = status.st_ctime_ns  # the other time can be set back
             if known and known.changed_ns == changed_ns:
                 return known
             self._watch.add(path)
             if time.time_ns() - changed_ns < TICK_NS:
                 changed_ns = _JUST_NOW  # what changes within the same tick could not be told
             with os.scandir(path) as entries:
-                return self._read(path, changed_ns, list(entries), installed=installed)
+                identity = (status.st_dev, status.st_ino)
+                return self._read(path, identity, changed_ns, list(entries), installed=installed)
         except PermissionError:
             self._closed.add(path if _identity(path) else os.path.dirname(path))
             return None
         except OSError:
             return None  # gone
 
-    def _read(self, path: str, changed_ns: int, entries: list["os.DirEntry[str]"], *, installed: bool) -> _Folder:
-        folders, linked, guarded, secret, sockets = [], [], [], [], []
+    def _read(
+        self,
+        path: str,
+        identity: tuple[int, int],
+        changed_ns: int,
+        entries: list["os.DirEntry[str]"],
+        *,
+        installed: bool,
+    ) -> _Folder:
+        folders, several, guarded, secret, sockets = [], [], [], [], []
+        inodes = array("Q")
         names = {entry.name for entry in entries}
         installed = installed or os.path.basename(path) in _PACKAGES or (_ENVIRONMENT in names and path != self._root)
         for entry in entries:
@@ -241,8 +301,9 @@ class Scan:
                 if is_socket(entry.path):
                     sockets.append(entry.path)
             elif (status := _linked(entry)) and not self._is_installed(status, installed=installed):
-                linked.append(entry.path)
-                self._note_special(status, installed=installed)
+                several.append(_Name(entry.path, (status.st_dev, status.st_ino), identity))
+            else:
+                inodes.append(entry.inode())
             if not self._special(entry.name):
                 continue
             name = fold(entry.name)
@@ -250,12 +311,18 @@ class Scan:
                 installed and self._is_installed(entry.stat(follow_symlinks=False), installed=True)
             ):
                 secret.append(entry.path)
-                self._note_special(entry.stat(follow_symlinks=False), installed=installed)
+                status = entry.stat(follow_symlinks=False)
+                self._note_special((status.st_dev, status.st_ino), installed=installed)
             if self._is_guarded(entry.path, is_folder=is_folder):
                 guarded.append(entry.path)
-        kinds = (linked, guarded, secret, [path] if is_repository(names) else [], sockets)
-        findings = Findings(*map(frozenset, kinds)) if any(kinds) else _NOTHING
-        return _Folder(changed_ns, installed, tuple(folders), findings)
+        findings = Findings(
+            guarded=frozenset(guarded),
+            secret=frozenset(secret),
+            repositories=frozenset([path] if is_repository(names) else []),
+            sockets=frozenset(sockets),
+        )
+        findings = findings if any(findings) else _NOTHING
+        return _Folder(changed_ns, installed, tuple(folders), tuple(several), inodes, findings)
 
     def _is_installed(self, status: os.stat_result, *, installed: bool) -> bool:
         """Whether a file was among installed packages at the first look."""
@@ -264,10 +331,9 @@ class Scan:
             self._installed.add(identity)
         return identity in self._installed
 
-    def _note_special(self, status: os.stat_result, *, installed: bool) -> None:
-        identity = (status.st_dev, status.st_ino)
-        if not installed and identity not in self._once_special:
-            self._newly_special.add(identity)
+    def _note_special(self, file: tuple[int, int], *, installed: bool) -> None:
+        if not installed and file not in self._once_special:
+            self._newly_special.add(file)
 
     def _remember(self) -> None:
         if self._newly_special and self._memory:
@@ -302,6 +368,16 @@ def _lies_in(path: str, folders: set[str]) -> bool:
             return True
         path = os.path.dirname(path)
     return False
+
+
+def _are_all(names: Sequence[_Name]) -> bool:
+    """Whether the file has no other names than these, as of now."""
+    different = {(name.folder, os.path.basename(name.path)) for name in names}
+    try:
+        status = os.lstat(names[0].path)
+    except OSError:
+        return False
+    return (status.st_dev, status.st_ino, status.st_nlink) == (*names[0].file, len(different))
 
 
 def _linked(entry: "os.DirEntry[str]") -> os.stat_result | None:
