@@ -222,7 +222,8 @@ def _custom_tools(resolved: Resolved, env: Mapping[str, str]) -> list[Tool]:
     paths = resolved.config.agent.tools.get("custom", ())
     if not paths:
         return []
-    from ra.tools.custom import function_tool, script_tool
+    from ra.tools.functions import function_tool
+    from ra.tools.scripts import script_tool
 
     tools: list[Tool] = []
     for path in paths:

@@ -8,7 +8,8 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mappi
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, get_args
 
 from typing_extensions import TypeVar
 
@@ -19,13 +20,13 @@ from ra.core.asking import Asker
 from ra.core.errors import RaError, Refused, UsageError
 from ra.core.events import Event, RunEnded
 from ra.core.facts import Checkpointed, Entry, Said, Spent
-from ra.core.messages import Message, say
+from ra.core.messages import Message
 from ra.core.model import ModelInfo
 from ra.core.ports import Provider, Timeline
+from ra.library.arguments import HistoryMessage, check_choices, check_lists, left_out, message_of, name_of, tools_of
 from ra.providers.retry import Retries
 from ra.session.budget import RUNNING, Limits
 from ra.session.session import Session
-from ra.tools.policy.rules import BUILTIN
 from ra.tools.settings import Edits
 from ra.tools.tool import Output, Tool, text_output
 
@@ -34,9 +35,6 @@ if TYPE_CHECKING:
     from ra.session.snapshot import Snapshot
 
 OutputT = TypeVar("OutputT", default=str)
-
-HistoryMessage = Message | Mapping[str, str]
-"""A message as ra has it, or a plain `{"role": "user", "content": "…"}`."""
 
 
 class Unanswered(RaError):
@@ -68,7 +66,7 @@ class Agent(Generic[OutputT]):
         *,
         provider: str | Provider | None = None,
         system_prompt: str | None = None,
-        output_type: type[OutputT] | Mapping[str, Any] | None = None,
+        output_type: type[OutputT] | UnionType | Mapping[str, Any] | None = None,
         tools: bool | Sequence[Callable[..., Any] | Tool] = True,
         builtin_tools: bool | Sequence[str] = True,
         history: Sequence[HistoryMessage] = (),
@@ -90,9 +88,15 @@ class Agent(Generic[OutputT]):
         handler: "Handler | None" = None,
         untrusted: Literal["refuse", "ignore", "trust"] = "refuse",
     ) -> None:
+        check_choices(edits=(edits, get_args(Edits)), untrusted=(untrusted, ("refuse", "ignore", "trust")))
+        check_lists(builtin_tools=builtin_tools, history=history, allow=allow, deny=deny)
         own_provider = None if provider is None or isinstance(provider, str) else provider
+        if model is not None and not isinstance(model, str):
+            raise UsageError(f"Agent: model must be a name, not {type(model).__name__}; an object goes to provider=.")
+        if cwd is not None and not Path(cwd).is_dir():
+            raise UsageError(f"Agent: cwd {str(cwd)!r} is no folder.")
         named = {
-            "agent.model": model if own_provider is None else model or _name_of(own_provider),
+            "agent.model": model if own_provider is None else model or name_of(own_provider),
             "agent.provider": provider if own_provider is None else "scripted",
             "agent.systemPrompt": system_prompt,
             "agent.maxCost": max_cost,
@@ -101,15 +105,15 @@ class Agent(Generic[OutputT]):
             "agent.maxDuration": max_duration,
         }
         chosen = {key: value for key, value in named.items() if value is not None} | dict(settings or {})
-        chosen |= {f"agent.tools.{name}": {"enabled": False} for name in _left_out(builtin_tools)}
+        chosen |= {f"agent.tools.{name}": {"enabled": False} for name in left_out(builtin_tools)}
         self._env = os.environ if env is None else env
         self._output_format: Any = None
         if output_type is not None and output_type is not str:
             from ra.library.output import format_of  # jsonschema, for those who want more than text
 
             self._output_format = format_of(output_type)
-        brought = _tools(tools)
-        self._history = tuple(_message(message) for message in history)
+        brought = tools_of(tools)
+        self._history = tuple(message_of(message) for message in history)
         if self._history and session is not None:
             raise UsageError("Agent: a session has its history; give either session or history.")
         resolved = resolve(
@@ -298,7 +302,7 @@ class Agent(Generic[OutputT]):
 
     def as_tool(self, *, name: str, description: str) -> Tool:
         """This agent as a tool of another: each call is a conversation of its own, and has the other's budget."""
-        from ra.tools.custom import function_tool
+        from ra.tools.functions import function_tool
 
         async def run(task: str) -> Output:
             session = self.app.session(self.app.timeline(ephemeral=True))
@@ -356,8 +360,13 @@ class Agent(Generic[OutputT]):
         return () if self._resume else self._history
 
     async def _message(self, prompt: str | Message, files: Sequence[Path | str]) -> Message:
+        check_lists(files=files)
         if isinstance(prompt, Message):
             return prompt
+        if not isinstance(prompt, str):
+            raise UsageError(f"Agent: a prompt must be text or a Message, not {type(prompt).__name__}.")
+        if not prompt.strip() and not files:
+            raise UsageError("Agent: the prompt is empty.")
         prepared = await self.app.prompts.prepare(prompt, files=[Path(file) for file in files])
         self.warnings.extend(prepared.warnings)
         return prepared.message
@@ -376,55 +385,13 @@ class OwnProvider:
         return ModelInfo(model)
 
     def address(self, provider: str) -> str:
-        return f"python:{_name_of(self._provider)}"
+        return f"python:{name_of(self._provider)}"
 
 
 def ask(prompt: str, **options: Any) -> str:
     """One prompt, one answer: `ra.ask("…", model="…")`."""
     agent: Agent[str] = Agent(**options)
     return agent.ask(prompt)
-
-
-def _name_of(provider: Provider) -> str:
-    if not callable(getattr(provider, "stream", None)):  # what a type checker would say, for those without one
-        raise UsageError(f"Agent: provider is a {type(provider).__name__}; use a name, or an object with `stream`.")
-    return str(getattr(provider, "name", "") or type(provider).__name__)
-
-
-def _tools(tools: bool | Sequence[Callable[..., Any] | Tool]) -> tuple[Tool, ...]:  # noqa: FBT001 - the library's own
-    if isinstance(tools, bool):
-        return ()
-    from ra.tools.custom import function_tool
-
-    brought: list[Tool] = []
-    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):
-        raise UsageError(f"Agent: tools is a {type(tools).__name__}; use a list of functions, True or False.")
-    for tool in tools:
-        if not isinstance(tool, Tool) and not callable(tool):
-            raise UsageError(
-                f"Agent: tools holds a {type(tool).__name__}; use functions, or another agent's as_tool()."
-            )
-        brought.append(tool if isinstance(tool, Tool) else function_tool(tool))
-    return tuple(brought)
-
-
-def _left_out(names: bool | Sequence[str]) -> list[str]:  # noqa: FBT001 - the library's own
-    if isinstance(names, bool):
-        return [] if names else list(BUILTIN)
-    if unknown := sorted(set(names) - set(BUILTIN)):
-        raise UsageError(f"Agent: builtin_tools names {unknown[0]!r}; built in are {', '.join(BUILTIN)}.")
-    return [name for name in BUILTIN if name not in names]
-
-
-def _message(message: HistoryMessage) -> Message:
-    if isinstance(message, Message):
-        return message
-    plain: Any = message  # what a program without a type checker may put here
-    role, content = (plain.get("role"), plain.get("content")) if isinstance(plain, Mapping) else (None, None)
-    if role in ("system", "user", "assistant") and isinstance(content, str):
-        return say(role, content)
-    form = "{'role': 'user' or 'assistant', 'content': text}"
-    raise UsageError(f"Agent: history holds {str(plain)[:100]!r}; use Messages, or {form}.")
 
 
 def _run_sync(work: Coroutine[Any, Any, Any]) -> Any:

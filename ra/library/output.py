@@ -1,4 +1,4 @@
-"""Types of a program as the form of an answer: structs, dataclasses, pydantic models, and plain JSON schemas."""
+"""Types of a program as the form of an answer: structs, all that pydantic knows, and plain JSON schemas."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -10,35 +10,51 @@ from ra.core.value import JsonObject
 from ra.session.structured import SchemaFormat
 
 
-class TypedFormat:
-    """An answer that a type can be made from. Raises UsageError for a type that JSON cannot become."""
+class StructFormat:
+    """An answer that msgspec makes a type from: structs, and lists and unions of them. Raises TypeError for others."""
 
     def __init__(self, output_type: Any) -> None:
-        self._type = output_type
-        # pydantic is not imported for this: a model says by itself what it needs.
-        self._validate = getattr(output_type, "model_validate_json", None)
-        try:
-            if self._validate is not None:
-                self.schema: JsonObject = output_type.model_json_schema()
-            else:
-                self.schema = _rooted(msgspec.json.schema(output_type))
-                msgspec.json.Decoder(output_type)
-        except TypeError as error:
-            raise UsageError(
-                f"output_type: no answer can become {output_type!r} ({error}). Use a msgspec Struct, a dataclass, a "
-                "TypedDict, a pydantic model, list[…] of one, or a JSON schema."
-            ) from error
+        self.schema: JsonObject = _rooted(msgspec.json.schema(output_type))
+        self._decoder = msgspec.json.Decoder(output_type)
 
     def problem(self, text: str) -> str:
         try:
             self.value(text)
-        except (ValueError, RecursionError) as error:  # msgspec's and pydantic's errors are ValueErrors
-            return " ".join(str(error).split())[:1000] or type(error).__name__
+        except (ValueError, RecursionError) as error:  # msgspec's errors are ValueErrors
+            return str(error)[:1000] or type(error).__name__
         return ""
 
     def value(self, text: str) -> Any:
         """Raises ValueError."""
-        return self._validate(text) if self._validate else msgspec.json.decode(text, type=self._type)
+        return self._decoder.decode(text)
+
+
+class PydanticFormat:
+    """An answer that pydantic makes a type from: models, dataclasses, enums, unions, dates, and plain types.
+
+    Raises TypeError for others.
+    """
+
+    def __init__(self, output_type: Any) -> None:
+        from ra.tools.pydantic_types import adapter  # only for programs that want such a type
+
+        self._reader, schema = adapter(output_type)
+        self.schema: JsonObject = _rooted(schema)
+
+    def problem(self, text: str) -> str:
+        from pydantic import ValidationError
+
+        from ra.tools.pydantic_types import why
+
+        try:
+            self.value(text)
+        except ValidationError as error:
+            return why(error)[:1000]
+        return ""
+
+    def value(self, text: str) -> Any:
+        """Raises pydantic's ValidationError."""
+        return self._reader.validate_json(text)
 
 
 class PlainFormat(SchemaFormat):
@@ -48,11 +64,23 @@ class PlainFormat(SchemaFormat):
         return msgspec.json.decode(text)
 
 
-def format_of(output_type: Any) -> TypedFormat | PlainFormat | None:
-    """None for text, which has no form."""
+def format_of(output_type: Any) -> StructFormat | PydanticFormat | PlainFormat | None:
+    """None for text, which has no form. Raises UsageError for a type that JSON cannot become."""
     if output_type is None or output_type is str:
         return None
-    return PlainFormat(dict(output_type)) if isinstance(output_type, Mapping) else TypedFormat(output_type)
+    if isinstance(output_type, Mapping):
+        return PlainFormat(dict(output_type))
+    is_struct = isinstance(output_type, type) and issubclass(output_type, msgspec.Struct)
+    reasons = []
+    for form in (StructFormat,) if is_struct else (PydanticFormat, StructFormat):
+        try:
+            return form(output_type)
+        except TypeError as error:
+            reasons.append(" ".join(str(error).split()))
+    raise UsageError(
+        f"output_type: no answer can become {output_type!r} ({reasons[0][:300]}). Use a pydantic model, a dataclass, a "
+        "msgspec Struct, a TypedDict, an enum, a union or list[…] of these, or a JSON schema."
+    )
 
 
 def _rooted(schema: JsonObject) -> JsonObject:

@@ -29,7 +29,7 @@ from ra.session.budget import Budget
 from ra.session.run import Prompt
 from ra.session.session import Session
 from ra.system import plugins
-from ra.tools.custom import function_tool
+from ra.tools.functions import function_tool
 from ra.tools.tool import Tool
 
 if TYPE_CHECKING:

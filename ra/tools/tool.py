@@ -2,7 +2,7 @@
 
 import types
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import msgspec
 
@@ -158,8 +158,11 @@ def _of(hint: Any) -> JsonObject:
         return dict(_SIMPLE[hint])
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        words = [meta.description for meta in inner[1:] if isinstance(meta, msgspec.Meta) and meta.description]
-        return {**_of(inner[0]), **({"description": words[0]} if words else {})}
+        if strange := [meta for meta in inner[1:] if not isinstance(meta, msgspec.Meta | str)]:
+            raise TypeError(f"{strange[0]!r} would not hold; use msgspec.Meta")
+        words = [meta if isinstance(meta, str) else meta.description for meta in inner[1:]]
+        description = next(filter(None, words), None)
+        return {**_of(inner[0]), **({"description": description} if description else {})}
     if origin is Literal:
         return (
             {"type": "string", "enum": list(inner)} if all(isinstance(v, str) for v in inner) else {"enum": list(inner)}
@@ -172,7 +175,12 @@ def _of(hint: Any) -> JsonObject:
         items = [option for option in inner if option is not Ellipsis]
         return {"type": "array", **({"items": _of(items[0])} if items else {})}
     if origin is dict or hint is dict:
+        for part in inner:
+            _of(part)  # raises for what no JSON becomes
         return {"type": "object"}
+    if is_typeddict(hint):
+        fields = {name: _of(part) for name, part in get_type_hints(hint).items()}
+        return {"type": "object", "properties": fields, "required": sorted(hint.__required_keys__)}
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
         return schema_of(hint)
     raise TypeError(f"no JSON schema for {hint!r}; use str, int, float, bool, list, dict, Literal or a Struct")

@@ -107,6 +107,9 @@ class Toolbox:
         builtin = {tool.name: tool for tool in _builtin(kit)}
         if taken := [tool.name for tool in custom if tool.name in builtin]:
             raise ConfigError(f"agent.tools.custom: the name {taken[0]} is taken by a built-in tool; choose another.")
+        names = [tool.name for tool in custom]
+        if twice := [name for place, name in enumerate(names) if name in names[:place]]:
+            raise ConfigError(f"agent.tools.custom: two tools are named {twice[0]}; rename one.")
         self._mcp = mcp
         self._session = session
         self._running = _running_calls() if mcp else None

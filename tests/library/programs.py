@@ -7,13 +7,15 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Literal
+from datetime import date
+from enum import Enum
+from typing import Annotated, Any, Literal
 
 import msgspec
 from pydantic import BaseModel, Field
 
 import ra
-from ra import Agent, Message, Reply, Request, Streamed, TextDelta, ToolStarted, Usage, say
+from ra import Agent, Image, Message, Reply, Request, Streamed, TextDelta, ToolStarted, Usage, say
 from ra.testing import ScriptedProvider, Step
 
 
@@ -120,6 +122,77 @@ def many_at_once() -> list[str]:
         return list(await asyncio.gather(*(agent.answer(f"Say {n}.") for n, agent in enumerate(agents))))
 
     return asyncio.run(main())
+
+
+class Mood(Enum):
+    GOOD = "good"
+    BAD = "bad"
+
+
+@dataclass
+class Ticket:
+    title: str
+    mood: Mood = Mood.GOOD
+    due: date | None = None
+
+
+@dataclass
+class Nothing:
+    reason: str
+
+
+def a_list_of_models_that_check_themselves() -> list[str]:
+    class Word(BaseModel):
+        text: Annotated[str, Field(pattern="^[a-z]+$")]
+
+    words = Agent(output_type=list[Word], tools=False).ask("Which words?")
+    return [word.text for word in words]
+
+
+def one_of_several_types() -> str:
+    agent: Agent[Ticket | Nothing] = Agent(output_type=Ticket | Nothing, tools=False)
+    match agent.ask("What is open?"):
+        case Ticket(title, mood, due):
+            return f"{title} {mood.name} {due}"
+        case Nothing(reason):
+            return reason
+
+
+def a_class_of_text() -> Mood:
+    return Agent(output_type=Mood, tools=False).ask("How is the mood?")
+
+
+class Shop:
+    def __init__(self) -> None:
+        self.open: list[Ticket] = []
+
+    def note(self, tickets: list[Ticket], by: Annotated[str, "who says so"] = "me") -> int:
+        """Note tickets."""
+        self.open += tickets
+        return len(self.open)
+
+
+def a_tool_with_what_it_needs() -> str:
+    shop = Shop()
+    Agent(tools=[shop.note], builtin_tools=False).ask("Note it.")
+    return f"{shop.open[0].title} {shop.open[0].mood}"
+
+
+def a_picture_from_a_tool() -> str:
+    def screenshot() -> Image:
+        """What is on the screen."""
+        return Image("image/png", b"\x89PNG\r\n\x1a\n")
+
+    return Agent(tools=[screenshot], builtin_tools=False).ask("What is on the screen?")
+
+
+async def no_longer_than_that() -> str:
+    async with Agent() as agent:
+        try:
+            async with asyncio.timeout(0.2):
+                return await agent.answer("Be slow.")
+        except TimeoutError:
+            return f"late; {await agent.answer('And at last?')}"
 
 
 def without_a_model() -> str:

@@ -15,6 +15,7 @@ from ra.core.errors import ConfigError, Refused, UsageError, UserError
 from ra.core.events import CallDelta, RunEnded, TextDelta, ToolEnded, ToolStarted, TurnEnded, TurnStarted
 from ra.core.value import JsonObject
 from ra.providers.script import Call, Step
+from ra.testing import ScriptedProvider
 from ra.testing.server import LoopbackServer
 
 
@@ -114,7 +115,7 @@ def test_one_agent_does_one_thing_at_a_time(place: Place) -> None:
         agent = place.agent()
         await asyncio.gather(agent.answer("slow"), agent.answer("hi"))
 
-    with pytest.raises(UsageError, match="still at work"):
+    with pytest.raises(UsageError, match="still answering"):
         asyncio.run(main())
 
 
@@ -216,17 +217,36 @@ def test_a_system_prompt_and_a_model_of_ones_own(place: Place) -> None:
 # --- what a program brings ---
 
 
+def shout(words: str) -> str:
+    """Say it loudly."""
+    return words.upper()
+
+
+def Read(path: str) -> str:
+    """Read."""
+    return path
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"tools": "weather"}, "tools is a str"),
-        ({"tools": [3]}, "tools holds a int"),
-        ({"tools": {"a": 1}}, "tools is a dict"),
+        ({"tools": "weather"}, "a list of functions, True or False, not str"),
+        ({"tools": [3]}, r"another agent's as_tool\(\), not int"),
+        ({"tools": {"a": 1}}, "a list of functions, True or False, not dict"),
+        ({"tools": [shout, shout]}, "tools holds two named shout; rename one"),
+        ({"tools": [Read]}, "the name of a built-in tool; rename the function"),
         ({"builtin_tools": ["Raed"]}, "builtin_tools names 'Raed'"),
-        ({"provider": 3}, "use a name, or an object with `stream`"),
+        ({"builtin_tools": "Read"}, "use a list, such as .'Read'."),
+        ({"allow": "Bash(ls)"}, "use a list, such as"),
+        ({"edits": "yes"}, "edits is 'yes'; use one of 'ask', 'auto', 'off'"),
+        ({"untrusted": "no"}, "use one of 'refuse', 'ignore', 'trust'"),
+        ({"model": 3}, "model must be a name, not int"),
+        ({"cwd": "/nowhere"}, "cwd '/nowhere' is no folder"),
+        ({"provider": ScriptedProvider}, "not the class ScriptedProvider"),
+        ({"provider": 3}, "an object with `stream` and `close`, not int"),
         ({"history": ["hi"]}, "history holds 'hi'"),
         ({"history": [{"role": "robot", "content": "x"}]}, "history holds"),
-        ({"output_type": object}, "no answer can become"),
+        ({"output_type": asyncio.Task}, "no answer can become"),
         ({"output_type": {"type": 3}}, "The schema is wrong at type"),
         ({"session": "x", "history": [{"role": "user", "content": "y"}]}, "either session or history"),
     ],
@@ -236,6 +256,18 @@ def test_what_an_agent_cannot_take_is_refused_when_it_is_made(
 ) -> None:
     with pytest.raises(UserError, match=words):
         place.agent(**options)
+
+
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [(3, "text or a Message, not int"), ([{"role": "user"}], "not list"), (" ", "the prompt is empty")],
+)
+def test_what_is_no_prompt_is_refused_before_anything_is_sent(place: Place, prompt: Any, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        place.agent().ask(prompt)
+    with pytest.raises(UserError, match="use a list, such as"):
+        place.agent().ask("hi", files="notes.txt")
+    assert place.server.bodies == []
 
 
 def test_an_unknown_argument_is_refused(place: Place) -> None:

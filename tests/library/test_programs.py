@@ -25,12 +25,23 @@ def answer(body: JsonObject) -> Step:
     said = str(body["messages"])
     last = str(body["messages"][-1])
     if "tool_result" in last:
-        return Step(text="21 degrees." if "Paris: 21 C" in last else "19 percent.")
+        results = {"Paris: 21 C": "21 degrees.", "image/png": "A cat.", "'1'": "Noted."}
+        return Step(text=next((text for word, text in results.items() if word in last), "19 percent."))
     if "warm" in said:
         return Step(calls=(Call("weather", {"city": "Paris"}),))
+    if "And at last" in last:
+        return Step(text="Now.")
+    if "Be slow" in last:
+        return Step(text="Too late.", delay_s=5)
+    if "Note it" in said:
+        return Step(calls=(Call("note", {"tickets": [{"title": "x", "mood": "bad"}]}),))
+    if "on the screen" in said:
+        return Step(calls=(Call("screenshot", {}),))
     if "How high" in said and "know taxes" not in str(body["system"]):
         return Step(calls=(Call("tax_expert", {"task": "The tax?"}),))
-    texts = {"Which city": CITY, "Plan it": '[{"what": "begin"}, {"what": "end"}]', "How many": '{"n": 4}'}
+    words = '[{"text": "a"}, {"text": "b"}]' if "should match pattern" in last else '[{"text": "A"}]'
+    texts = {"Which words": words, "What is open": '{"title": "x", "due": "2026-01-02"}', "the mood": '"bad"'}
+    texts |= {"Which city": CITY, "Plan it": '[{"what": "begin"}, {"what": "end"}]', "How many": '{"n": 4}'}
     story = "Once upon a time."
     return Step(
         text=next((text for word, text in texts.items() if word in said), story if "story" in said else "Fine.")
@@ -63,6 +74,12 @@ EXPECTED = {
     "agents_that_ask_agents": "19 percent.",
     "entries_and_the_context": (1, True),
     "many_at_once": ["Fine."] * 3,
+    "a_list_of_models_that_check_themselves": ["a", "b"],
+    "one_of_several_types": "x GOOD 2026-01-02",
+    "a_class_of_text": programs.Mood.BAD,
+    "a_tool_with_what_it_needs": "x Mood.BAD",
+    "a_picture_from_a_tool": "A cat.",
+    "no_longer_than_that": "late; Now.",
     "without_a_model": "scripted",
 }
 

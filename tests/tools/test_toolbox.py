@@ -16,7 +16,7 @@ from ra.core.facts import Entry, EntryRemoved, EntrySet, Spent
 from ra.core.messages import Text, ToolCall, ToolResult
 from ra.core.model import Usage
 from ra.core.value import encode
-from ra.tools.custom import function_tool
+from ra.tools.functions import function_tool
 from ra.tools.policy.rules import Rule, parse_rule
 from ra.tools.tool import Output, text_output
 from ra.tools.toolbox import Done, Toolbox
@@ -228,7 +228,7 @@ def test_what_is_about_the_run_is_no_result(tmp_path: Path) -> None:
 
 def test_an_error_of_the_operating_system_is_an_error_result(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
-    assert "a file stands where a folder" in Kit(tmp_path).error("Write", path="a/b", content="x")
+    assert "a file is where a folder" in Kit(tmp_path).error("Write", path="a/b", content="x")
 
 
 def test_a_tool_that_hangs_is_ended(tmp_path: Path) -> None:

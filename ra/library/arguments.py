@@ -1,0 +1,78 @@
+"""Checks what a program gives an Agent, as a type checker would, and puts it into our own forms."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from ra.core.errors import UsageError
+from ra.core.messages import Message, say
+from ra.core.ports import Provider
+from ra.tools.policy.rules import BUILTIN
+from ra.tools.tool import Tool
+
+HistoryMessage = Message | Mapping[str, str]
+"""A message as ra has it, or a plain `{"role": "user", "content": "…"}`."""
+
+
+def name_of(provider: Provider) -> str:
+    methods = (getattr(provider, name, None) for name in ("stream", "close"))
+    if isinstance(provider, type) or not all(map(callable, methods)):  # a type checker's words, for those without one
+        what = f"the class {provider.__name__}" if isinstance(provider, type) else type(provider).__name__
+        raise UsageError(f"Agent: provider must be a name, or an object with `stream` and `close`, not {what}.")
+    return str(getattr(provider, "name", "") or type(provider).__name__)
+
+
+def tools_of(tools: bool | Sequence[Callable[..., Any] | Tool]) -> tuple[Tool, ...]:  # noqa: FBT001 - the library's own
+    if isinstance(tools, bool):
+        return ()
+    from ra.tools.functions import function_tool
+
+    brought: list[Tool] = []
+    if isinstance(tools, str | bytes | Mapping) or not isinstance(tools, Sequence):
+        raise UsageError(f"Agent: tools must be a list of functions, True or False, not {type(tools).__name__}.")
+    for tool in tools:
+        if not isinstance(tool, Tool) and not callable(tool):
+            raise UsageError(
+                f"Agent: tools must be functions, or another agent's as_tool(), not {type(tool).__name__}."
+            )
+        brought.append(tool if isinstance(tool, Tool) else function_tool(tool))
+    names = [tool.name for tool in brought]
+    for place, name in enumerate(names):
+        if name in BUILTIN:
+            raise UsageError(f"Agent: tools holds {name}, which is the name of a built-in tool; rename the function.")
+        if name in names[:place]:
+            raise UsageError(f"Agent: tools holds two named {name}; rename one.")
+    return tuple(brought)
+
+
+def check_choices(**given: tuple[object, Sequence[str]]) -> None:
+    """Raises UsageError for a word that a type checker would refuse: a misspelt one must not mean another."""
+    for name, (value, choices) in given.items():
+        if value is not None and value not in choices:
+            raise UsageError(f"Agent: {name} is {value!r}; use one of {', '.join(map(repr, choices))}.")
+
+
+def check_lists(**given: object) -> None:
+    """Raises UsageError for a text in the place of a list of texts: it would be read letter by letter."""
+    for name, value in given.items():
+        if isinstance(value, str | bytes | Path):
+            raise UsageError(f"Agent: {name} is {str(value)[:100]!r}; use a list, such as [{str(value)[:100]!r}].")
+
+
+def left_out(names: bool | Sequence[str]) -> list[str]:  # noqa: FBT001 - the library's own
+    if isinstance(names, bool):
+        return [] if names else list(BUILTIN)
+    if unknown := sorted(set(names) - set(BUILTIN)):
+        raise UsageError(f"Agent: builtin_tools names {unknown[0]!r}; built in are {', '.join(BUILTIN)}.")
+    return [name for name in BUILTIN if name not in names]
+
+
+def message_of(message: HistoryMessage) -> Message:
+    if isinstance(message, Message):
+        return message
+    plain: Any = message  # what a program without a type checker may put here
+    role, content = (plain.get("role"), plain.get("content")) if isinstance(plain, Mapping) else (None, None)
+    if role in ("system", "user", "assistant") and isinstance(content, str):
+        return say(role, content)
+    form = "{'role': 'user' or 'assistant', 'content': text}"
+    raise UsageError(f"Agent: history holds {str(plain)[:100]!r}; use Messages, or {form}.")
