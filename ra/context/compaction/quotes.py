@@ -13,6 +13,7 @@ from typing import NamedTuple
 import msgspec
 
 from ra.context.compaction.replaced import Sentence, replaces, sentences
+from ra.context.render import level
 from ra.context.report import Statement
 from ra.context.tokens import Estimator
 from ra.context.view import Group, Position, View
@@ -25,6 +26,12 @@ FLOOR = 80  # tokens that shortening leaves of a message; what is still too much
 SCANNED = 200_000  # characters of one message that are read
 COMPARED = 24  # sentences that begin or end alike, at most, with which a new one is compared
 
+LONG = 1000  # characters of a message in which it counts what stands apart
+SHORT = 300  # characters of a line that stands apart, at most
+ALONE = 6  # such lines between empty lines, at most: a text with more is a document
+
+_LINE = re.compile(r"^.*\S.*$", re.M)
+_PARAGRAPH = re.compile(r"\S(?:.|\n(?![ \t]*\n))*")
 _FRAMED = re.compile(r"\s*<([\w-]+)(?: [\w-]+=\"[^\"]*\")*>\s.*</\1>\s*\Z", re.S)  # an attached file, piped text
 _MARKS = re.compile(r"\s*(?:\[…\]\s*)+")
 _QUOTED_AT = re.compile(r"^#(\d+): ", re.M)
@@ -36,6 +43,7 @@ class Typed(msgspec.Struct, frozen=True):
     place: Position
     text: str
     sentences: tuple[Sentence, ...]
+    apart: frozenset[int]  # the numbers of sentences that stand apart from what is long: typed most likely
 
     @property
     def ref(self) -> str:
@@ -157,6 +165,9 @@ class Quotes:
             if typed.place in lines
         }
         least = {place: self._estimator.text(line) + 1 if line else 0 for place, line in laid_down.items()}
+        if sum(least.values()) > room:
+            cap = max(level([*least.values()], room), FLOOR)
+            least = {place: min(size, cap) for place, size in least.items()}
         share = _share(sizes, least, room)
         most = share if longest is None else min(share, longest)
         shortened = dict(lines)
@@ -166,7 +177,7 @@ class Quotes:
             if sizes.get(place, 0) <= max(most, FLOOR):
                 continue
             allowance = most if longest is not None else max(most, least[place])
-            too_little = allowance < FLOOR and laid_down[place]
+            too_little = allowance < FLOOR and laid_down[place] and least[place] <= allowance
             shortened[place] = laid_down[place] if too_little else self._shortened(typed, max(allowance, FLOOR) - 1)
             final_sizes[place] = self._estimator.text(shortened[place]) + 1
         # What lays down most stays; of what is alike the short, so that most of it stays.
@@ -220,7 +231,8 @@ class Quotes:
     def add(self, group: Group) -> None:
         """Read one more message: what it repeats and what it replaces is quoted from it, not from where it was."""
         reading, place, text = self._said, group.place, typed_text(group.item.message)
-        typed = reading.typed[place] = Typed(place, text, tuple(sentences(text)))
+        parts = sentences(text)
+        typed = reading.typed[place] = Typed(place, text, parts, _apart(text, parts))
         reading.places.append(place)
         reading.replaced[place] = {}
         normalized = " ".join(text.casefold().split())
@@ -261,7 +273,8 @@ class Quotes:
 
         With a `least_rank` those that lay down as much at least, and nothing where there are none.
         """
-        replaced, ranks = self._said.replaced[typed.place], self._ranks(typed)
+        replaced = self._said.replaced[typed.place]
+        ranks = [rank + (number in typed.apart) for number, rank in enumerate(self._ranks(typed))]
         last = len(typed.sentences) - 1
         numbers = [number for number in range(last + 1) if number not in replaced and ranks[number] >= least_rank]
         order = sorted(numbers, key=lambda number: (-ranks[number], min(number, last - number)))
@@ -294,6 +307,21 @@ def _share(sizes: Mapping[Position, int], least: Mapping[Position, int], room: i
         else:
             high = middle - 1
     return low
+
+
+def _apart(text: str, parts: Sequence[Sentence]) -> frozenset[int]:
+    """Of a long message the sentences in its first and last line, and in lone lines where there are few of them."""
+    if len(text) < LONG:
+        return frozenset()
+    lines = [match.span() for match in _LINE.finditer(text)]
+    alone = [match.span() for match in _PARAGRAPH.finditer(text) if "\n" not in match[0]]
+    ends = (*lines[:1], *lines[-1:], *(alone if len(alone) <= ALONE else ()))
+    spans = [(start, end) for start, end in ends if end - start <= SHORT]
+    return frozenset(
+        number
+        for number, part in enumerate(parts)
+        if part.rank and any(start < part.end and part.start < end for start, end in spans)
+    )
 
 
 def _spaced(text: str) -> str:

@@ -6,11 +6,13 @@ Nothing here asks a model. A sentence is brought into one form for many language
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 
 from ra.context.compaction.figures import FIGURE, NOMINAL, are_figures, are_measures, is_figure
 from ra.context.compaction.kinds import CHOOSES, LANGUAGES, kind_of
+from ra.context.compaction.pasted import pasted
 
 LONGEST_LEAD = 40  # characters before a colon that are a label, or say no more than that something changes
 LONGEST_VALUE = 4  # words that may differ between a sentence and the one that replaces it
@@ -223,6 +225,7 @@ class Sentence(msgspec.Struct, frozen=True):
     revokes: bool = False  # or that it is no longer so?
     now: bool = False  # or how it is now, in a statement?
     plain: frozenset[str] = frozenset()  # of what must be: words that are no names
+    pasted: bool = False  # was it pasted, not typed?
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
@@ -265,8 +268,8 @@ class Sentence(msgspec.Struct, frozen=True):
 
     @property
     def may_replace(self) -> bool:
-        """One that says neither what something is nor a rule, a measure or a change replaces nothing."""
-        return (
+        """What was pasted, or says neither what something is nor a rule, a measure or a change, replaces nothing."""
+        return not self.pasted and (
             self.rank >= 3
             or self.changes
             or self.now
@@ -278,12 +281,18 @@ class Sentence(msgspec.Struct, frozen=True):
         )
 
 
-def sentences(text: str) -> Iterator[Sentence]:
-    start = 0
-    for end in (*(match.end() for match in _ENDS.finditer(text)), len(text)):
-        if text[start:end].strip():
-            yield _sentence(text, start, end)
-        start = end
+def sentences(text: str) -> tuple[Sentence, ...]:
+    ends = [match.end() for match in _ENDS.finditer(text)]
+    parts = [
+        _sentence(text, start, end)
+        for start, end in pairwise((0, *ends, len(text)))
+        if text[start:end].strip()
+    ]
+    numbers = pasted(text, [(part.start, part.end, part.words) for part in parts])
+    return tuple(
+        msgspec.structs.replace(part, rank=0, pasted=True) if number in numbers else part
+        for number, part in enumerate(parts)
+    )
 
 
 def _sentence(text: str, start: int, end: int) -> Sentence:

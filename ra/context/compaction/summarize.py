@@ -233,5 +233,5 @@ def _hints(groups: Iterable[Group]) -> list[str]:
     No more than the sentence: what stands beside it may be a value that was replaced since.
     """
     texts = (group.item.message.text for group in groups if group.kind == "said")
-    parts = (text[part.start : part.end] for text in texts for part in sentences(text))
+    parts = (text[part.start : part.end] for text in texts for part in sentences(text) if not part.pasted)
     return [line(part.strip()) for part in parts if _PENDING.search(part)][-5:]
