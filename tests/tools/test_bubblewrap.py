@@ -89,6 +89,17 @@ def test_a_program_in_the_box_can_serve_itself() -> None:
         box.close()
 
 
+def test_a_program_can_be_debugged_in_the_box() -> None:
+    with world(people()[-1]) as made:
+        box = box_in(made)
+        code = (
+            "import ctypes, os; l = ctypes.CDLL(None); child = os.fork(); "
+            "os._exit(l.ptrace(0, 0, 0, 0)) if child == 0 else print(os.waitpid(child, 0)[1])"
+        )
+        assert made.run(box, f'{made.filled("{python}")} -c "{code}"').strip() == "0"
+        box.close()
+
+
 def test_nothing_is_left_behind() -> None:
     with world(people()[-1]) as made:
         before = sorted(path.name for path in made.project.iterdir())

@@ -167,12 +167,14 @@ class Bubblewrap:
         else:
             for path in self._system_folders:
                 out += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
-        # Root could write /proc/sys without any capability, and what core_pattern names runs outside: so read-only too.
+        # Root could write /proc/sys without any capability, and what core_pattern names runs outside. And anybody could
+        # write the memory of the box's first process, which is less confined than a command. So it is read-only.
         out += [
             "--proc",
             "/proc",
             *(word for path in self._closed_in_proc for word in masked(path)),
-            *(["--remount-ro", "/proc"] if os.geteuid() == 0 else []),
+            "--remount-ro",
+            "/proc",
             "--dev",
             "/dev",
             "--bind",
