@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from ra.config import paths, trust
 from ra.config.load import Resolved
 from ra.config.options import Options
@@ -22,14 +20,20 @@ from ra.core.settings import INSTRUCTION_FILES
 from ra.session.recipe import Notices
 from ra.system import plugins
 from ra.system.environment import WIKI_DIRS, clean
+from ra.tools.approvals import Approvals
+from ra.tools.options import ToolOptions, options_of
 from ra.tools.policy.explain import Explanation, explain
+from ra.tools.policy.paths import Project
 from ra.tools.policy.permissions import rules_from
 from ra.tools.policy.rules import Rule, parse_rule
 from ra.tools.port import SessionPort, SideCall
 from ra.tools.sandbox.box import Host
+from ra.tools.sandbox.find import Launcher
 from ra.tools.settings import Edits
+from ra.tools.shell import Shell
 from ra.tools.tool import Mistake, Output, Tool
-from ra.tools.toolbox import Toolbox
+from ra.tools.toolbox import Toolbox, open_toolbox
+from ra.tools.workspace import Workspace
 
 if TYPE_CHECKING:
     from ra.config.discovered import DiscoveredFiles
@@ -151,62 +155,70 @@ class Toolboxes:
 
     def toolbox(self, session: SessionPort, *, offered: bool = True, nested: bool = False) -> Toolbox:
         """`offered`: the model can use tools. `nested`: they are a sub-agent's, which has no sub-agents of its own."""
-        resolved, options = self._resolved, self._options
-        settings = resolved.config.agent
+        resolved, options, settings = self._resolved, self._options, self._resolved.config.agent
         offered = offered and options.tools
+        custom = self._custom()
+        tool_options = options_of(settings.tools, str(resolved.root), tuple(tool.name for tool in custom))
+        project = self._project(tool_options)
         env = commands_env(resolved, self._env)
-        toolbox = Toolbox(
-            root=str(resolved.root),
-            cwd=str(resolved.cwd),
-            home=self._env.get("HOME", ""),
-            env=env,
-            rules=rules(resolved, options),
-            edits=edits(resolved, options),
-            read_only=_stated_edits(resolved, options) == "off",
-            sandbox=options.sandbox,
-            host=host(resolved, env),
-            instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *settings.context.patterns, *self._guarded()))),
-            runs=_obeyed(resolved, options),
-            programs=tuple(paths.programs(self._env, resolved.root)),
-            tool_timeout_s=settings.tool_timeout,
-            settings=settings.tools,
+        launcher = Launcher(options.sandbox, project, host=host(resolved, env))
+        child_env = clean(env, tool_options.get("Bash", ToolOptions()).env)
+        workspace = Workspace(
+            project=project,
+            approvals=Approvals(
+                rules(resolved, options), edits=project.edits, read_only=project.read_only, keeper=Keeper(resolved)
+            ),
+            shell=Shell(project, child_env, launcher, timeout_s=settings.tool_timeout),
             session=session,
-            agents=not nested,
-            offered=offered,
-            custom=self._brought(),
-            keeper=Keeper(resolved),
-            mcp=self._mcp if offered else None,
+            sub_agents=not nested,
+            timeout_s=settings.tool_timeout,
+        )
+        toolbox = open_toolbox(
+            workspace, custom, options=tool_options, offered=offered, servers=self._mcp if offered else None
         )
         if options.read_only:
             toolbox.deny(spec.name for spec in toolbox.specs if spec.name not in READ_ONLY)
         self._warn_of_rules(toolbox)
         return toolbox
 
-    def _brought(self) -> list[Tool]:
+    def _project(self, tool_options: Mapping[str, ToolOptions]) -> Project:
+        """What is the project, and what is free there."""
+        resolved, options = self._resolved, self._options
+        guarded = self._files.guarded if self._files else ()
+        return Project(
+            str(resolved.root),
+            str(resolved.cwd),
+            self._env.get("HOME", ""),
+            edits(resolved, options),
+            read_only=_stated_edits(resolved, options) == "off",
+            container=options.sandbox == "off",
+            roots={name: option.root_dir for name, option in tool_options.items() if option.root_dir},
+            instructions=tuple(dict.fromkeys((*INSTRUCTION_FILES, *resolved.config.agent.context.patterns, *guarded))),
+            runs=_obeyed(resolved, options),
+            programs=tuple(paths.programs(self._env, resolved.root)),
+        )
+
+    def _custom(self) -> list[Tool]:
         """What is no tool of ours: the user's own, a program's, and the one that reads skills."""
         tools = [*_custom_tools(self._resolved, self._env), *self._tools]
         names = {tool.name for tool in tools}
         skill = self._files.tools() if self._files else ()
         return [*tools, *(tool for tool in skill if tool.name not in names)]
 
-    def _guarded(self) -> tuple[str, ...]:
-        return self._files.guarded if self._files else ()
-
     def explain(self, call: ToolCall) -> tuple[Explanation, str]:
         """What would happen to a call, and the sandbox for it. MCP servers are not asked: their calls are judged by
         name. Runs nothing. Raises UserError for a call that cannot be made."""
         toolbox = self.toolbox(NoSession())
+        project = toolbox.project_for(call.name)
         box = toolbox.box if call.name == "Bash" else None
-        trouble = box.trouble if box else ""
-        place = msgspec.structs.replace(toolbox.place, boxed=bool(box and not trouble), trouble=trouble)
         try:
-            explanation = explain(call, toolbox.rules, place)
+            explanation = explain(call, toolbox.rules, project)
         except Mistake as mistake:
             raise UserError(str(mistake)) from mistake
         finally:
             if box:
                 box.close()
-        return explanation, (box.name if box else "none") + (f" ({trouble})" if trouble else "")
+        return explanation, (box.name if box else "none") + (f" ({project.trouble})" if project.trouble else "")
 
     def _warn_of_rules(self, toolbox: Toolbox) -> None:
         for rule in toolbox.rules:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from ra.core.asking import Field, FieldValue
+from ra.core.asking import Field
 from ra.core.facts import Entry
 from ra.core.messages import Message
 from ra.core.model import Reply
@@ -48,18 +48,6 @@ class SessionPort(Protocol):
 
         Raises what the provider raises, and Stopped when the budget does not reach for it.
         """
-        ...
-
-
-class ServerClient(Protocol):
-    """Who called an MCP server, as the server's own questions reach it: the toolbox, which lies above `mcp`."""
-
-    async def fill_in(self, server: str, form: Form) -> dict[str, FieldValue] | None:
-        """What the user answers; None for a no, and where nobody can be asked."""
-        ...
-
-    async def ask_model(self, server: str, call: SideCall) -> Reply:
-        """Raises Mistake when the user or the budget says no, or the model gives no answer."""
         ...
 
 

@@ -11,7 +11,7 @@ from ra.core.text import one_line
 from ra.system.files import steady_name
 from ra.system.process import Ended, Running, start
 from ra.tools.policy.paths import Project, shown
-from ra.tools.sandbox.box import IN_THE_BOX, Access
+from ra.tools.sandbox.box import IN_THE_BOX, Access, Box
 from ra.tools.sandbox.find import Launcher
 from ra.tools.tool import Mistake, Output, Say, text_output
 
@@ -40,6 +40,11 @@ class Shell:
         self._launcher = launcher
         self._timeout_s = timeout_s
         self._last_job = 0
+
+    @property
+    def box(self) -> Box | None:
+        """The sandbox, looked for (and tested) at its first use."""
+        return self._launcher.box
 
     async def run(self, args: BashArgs, say: Say, access: Access = IN_THE_BOX) -> Output:
         """Run a command. `access` is what was decided; without it nothing leaves the sandbox."""
@@ -83,6 +88,7 @@ class Shell:
             if not was_read:
                 notes += [f"Job {number} ({one_line(command, 60)}): {note}" for note in running.notes or ()]
         self.jobs.clear()
+        self._launcher.close()
         return notes
 
     async def _start(self, script: str, say: Say, access: Access, *, fds: tuple[int, ...] = ()) -> Running:

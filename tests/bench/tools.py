@@ -13,7 +13,7 @@ from ra.core.messages import ToolCall
 from ra.tools.policy.paths import Project
 from ra.tools.sandbox import bubblewrap
 from ra.tools.sandbox.box import Box, Host
-from ra.tools.toolbox import Toolbox
+from tests.tools.kit import toolbox as open_toolbox
 
 FILES = 50_000
 
@@ -52,7 +52,7 @@ def searches(folder: str) -> None:
         "Glob": (ToolCall("c", "Glob", {"pattern": "**/*77.py"}), ["rg", "--files", "-g", "**/*77.py"]),
         "Grep": (ToolCall("c", "Grep", {"pattern": "return 4711"}), ["rg", "return 4711"]),
     }
-    toolbox = Toolbox(root=folder, env={"PATH": "/usr/bin:/bin"})
+    toolbox = open_toolbox(Path(folder), env={"PATH": "/usr/bin:/bin"})
     for name, (call, command) in calls.items():
         ours = median_ms(lambda call=call: asyncio.run(toolbox.run(call)), runs=3)
         rival = ""

@@ -135,8 +135,11 @@ def test_a_background_job_is_read_and_stopped(kit: Kit) -> None:
     async def main() -> None:
         begun = words(await kit.run("Bash", command="echo one; sleep 0.3; echo two; sleep 4715.5", background=True))
         assert "Job 1" in begun
-        await asyncio.sleep(0.6)
-        assert words(await kit.run("Job", job=1)) == "one\ntwo\n\n[job 1 is running]"
+        output = ""
+        while "two" not in output:
+            await asyncio.sleep(0.1)
+            output += words(await kit.run("Job", job=1)).removesuffix("[job 1 is running]").strip() + "\n"
+        assert output.split() == ["one", "two"]
         assert words(await kit.run("Job", job=1)) == "[job 1 is running]"
         assert words(await kit.run("Job", job=1, stop=True)) == "[job 1 was stopped]"
         assert "There is no job 9" in words(await kit.run("Job", job=9))

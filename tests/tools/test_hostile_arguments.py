@@ -48,7 +48,7 @@ def hostile(tmp_path_factory: pytest.TempPathFactory) -> Kit:
     (root / "deep.ipynb").write_text('{"cells":' + "[" * 5000)
     (root / "bad.pdf").write_bytes(b"%PDF-1.4\n" + b"<<" * 5000)
     rules = (parse_rule("Bash", "deny"), parse_rule("WebFetch", "deny"))
-    return Kit(root, session=Talk(), rules=rules, tool_timeout_s=2)
+    return Kit(root, session=Talk(), rules=rules, timeout_s=2)
 
 
 @settings(
@@ -76,7 +76,7 @@ def test_odd_files_are_answered_soon(hostile: Kit, name: str, tool: str, more: d
 @pytest.mark.parametrize("pattern", ["a{99999999}", "(?=\0)x", "(?<=a)" * 300])
 def test_no_expression_takes_the_memory_of_the_machine(tmp_path: Path, pattern: str) -> None:
     (tmp_path / "a").write_text("a" * 300_000)
-    kit = Kit(tmp_path, tool_timeout_s=20)
+    kit = Kit(tmp_path, timeout_s=20)
     done = kit.done("Grep", pattern=pattern)
     assert "unexpectedly" not in words(done)
 

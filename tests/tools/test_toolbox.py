@@ -19,8 +19,8 @@ from ra.core.value import encode
 from ra.tools.functions import function_tool
 from ra.tools.policy.rules import Rule, parse_rule
 from ra.tools.tool import Output, text_output
-from ra.tools.toolbox import Done, Toolbox
-from tests.tools.kit import Kit, words
+from ra.tools.toolbox import Done
+from tests.tools.kit import Kit, toolbox, words
 
 NINE = ("Bash", "Edit", "Glob", "Grep", "Job", "LS", "Read", "WebFetch", "Write")
 
@@ -232,7 +232,7 @@ def test_an_error_of_the_operating_system_is_an_error_result(tmp_path: Path) -> 
 
 
 def test_a_tool_that_hangs_is_ended(tmp_path: Path) -> None:
-    kit = Kit(tmp_path, session=Talk(recall_s=60), tool_timeout_s=0.05)
+    kit = Kit(tmp_path, session=Talk(recall_s=60), timeout_s=0.05)
     assert "did not end within 0.05 s" in kit.error("Recall", query="x")
 
 
@@ -354,7 +354,7 @@ def test_questions_come_one_at_a_time(tmp_path: Path) -> None:
         return Answer("once")
 
     async def main() -> list[Done]:
-        box = Toolbox(root=str(tmp_path))
+        box = toolbox(tmp_path)
         calls = [ToolCall(str(n), "Read", {"path": "/etc/hosts"}) for n in range(3)]
         return await asyncio.gather(*(box.run(call, ask=ask) for call in calls))
 

@@ -5,17 +5,17 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ra.tools.kit import Kit
 from ra.tools.tool import Mistake, Output, Say, Tool, declare
+from ra.tools.workspace import Workspace
 
 
 class AgentArgs(msgspec.Struct):
     task: Annotated[str, Meta(description="Everything it must know; it sees nothing of this conversation")]
 
 
-def tool(kit: Kit) -> Tool | None:
-    session = kit.session
-    if session is None or not kit.agents:
+def tool(workspace: Workspace) -> Tool | None:
+    session = workspace.session
+    if session is None or not workspace.sub_agents:
         return None
 
     async def run(args: AgentArgs, say: Say) -> Output:

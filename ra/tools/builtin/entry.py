@@ -7,8 +7,8 @@ from msgspec import Meta
 
 from ra.core.facts import EntryRemoved, EntrySet
 from ra.core.text import clean
-from ra.tools.kit import Kit
 from ra.tools.tool import Mistake, Output, Say, Tool, declare, text_output
+from ra.tools.workspace import Workspace
 
 
 class EntryArgs(msgspec.Struct):
@@ -17,9 +17,9 @@ class EntryArgs(msgspec.Struct):
     content: Annotated[str, Meta(description="For set; replaces what the id held")] = ""
 
 
-def tool(kit: Kit) -> Tool | None:
+def tool(workspace: Workspace) -> Tool | None:
     """What changes is returned as a fact; the loop records it."""
-    session = kit.session
+    session = workspace.session
     if session is None:
         return None
 

@@ -10,12 +10,12 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ra.tools.kit import Kit
 from ra.tools.policy.globs import glob_regex
 from ra.tools.policy.paths import shown
 from ra.tools.search import names_from_worker
 from ra.tools.tool import Mistake, Say, Tool, declare
 from ra.tools.walk import RIPGREP_RULES, ripgrep
+from ra.tools.workspace import Workspace
 
 MAX_NAMES = 500
 
@@ -25,13 +25,15 @@ class GlobArgs(msgspec.Struct):
     path: Annotated[str, Meta(description="Folder to look in")] = "."
 
 
-def tool(kit: Kit) -> Tool:
+def tool(workspace: Workspace) -> Tool:
     async def run(args: GlobArgs, say: Say) -> str:
-        start = kit.place.resolve(args.path, "Glob")
+        start = workspace.resolve(args.path, "Glob")
         if not os.path.isdir(start):
             raise Mistake(f"{shown(args.path)} is not a folder.")
         prefix = "" if args.path in (".", "./", "") else args.path
-        return await asyncio.to_thread(_glob, start, args.pattern, prefix, kit.timeout_s, ripgrep(kit.place.root))
+        return await asyncio.to_thread(
+            _glob, start, args.pattern, prefix, workspace.timeout_s, ripgrep(workspace.project.root)
+        )
 
     return declare(
         GlobArgs,

@@ -12,7 +12,6 @@ from collections.abc import Callable
 import msgspec
 
 from ra.system.process import anything_runs
-from ra.tools.kit import Kit
 from ra.tools.policy.paths import shown
 from ra.tools.search import (
     MAX_FOUND,
@@ -25,6 +24,7 @@ from ra.tools.search import (
 )
 from ra.tools.tool import Mistake, Say, Tool, declare
 from ra.tools.walk import RIPGREP_RULES, ripgrep
+from ra.tools.workspace import Workspace
 
 MAX_LINES = 300
 MAX_FILES = 500
@@ -33,15 +33,15 @@ RIPGREP_BYTES = 4 << 30
 """Of address space, for ripgrep: it holds the longest line of a file, and there is no longest line."""
 
 
-def tool(kit: Kit) -> Tool:
+def tool(workspace: Workspace) -> Tool:
     async def run(args: GrepArgs, say: Say) -> str:
-        target = kit.place.resolve(args.path, "Grep")
+        target = workspace.resolve(args.path, "Grep")
         if not os.path.exists(target):
             raise Mistake(f"{shown(args.path)} does not exist.")
         if not os.path.isdir(target) and not os.path.isfile(target):  # a pipe or a device could block or never end
             raise Mistake(f"{shown(args.path)} is neither a folder nor a regular file.")
-        until = time.monotonic() + kit.timeout_s
-        return await asyncio.to_thread(_grep, args, target, kit.readable, until, kit.place.root)
+        until = time.monotonic() + workspace.timeout_s
+        return await asyncio.to_thread(_grep, args, target, workspace.readable, until, workspace.project.root)
 
     return declare(
         GrepArgs, run, name="Grep", description="Search file contents; git-ignored files are left out.", reads_only=True

@@ -5,8 +5,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ra.tools.kit import Kit
 from ra.tools.tool import Output, Say, Tool, declare
+from ra.tools.workspace import Workspace
 
 
 class JobArgs(msgspec.Struct):
@@ -14,9 +14,9 @@ class JobArgs(msgspec.Struct):
     stop: Annotated[bool, Meta(description="End it")] = False
 
 
-def tool(kit: Kit) -> Tool:
+def tool(workspace: Workspace) -> Tool:
     async def run(args: JobArgs, say: Say) -> Output:
-        return await kit.shell.read_job(args.job, stop=args.stop)
+        return await workspace.shell.read_job(args.job, stop=args.stop)
 
     return declare(
         JobArgs,

@@ -9,9 +9,9 @@ import msgspec
 
 from ra.system.files import steady_name
 from ra.tools.files import why_not
-from ra.tools.kit import Kit
 from ra.tools.policy.paths import shown
 from ra.tools.tool import Mistake, Say, Tool, declare
+from ra.tools.workspace import Workspace
 
 MAX_NAMES = 1000
 
@@ -20,9 +20,9 @@ class LSArgs(msgspec.Struct):
     path: str = "."
 
 
-def tool(kit: Kit) -> Tool:
+def tool(workspace: Workspace) -> Tool:
     async def run(args: LSArgs, say: Say) -> str:
-        return await asyncio.to_thread(_list, kit.place.resolve(args.path, "LS"))
+        return await asyncio.to_thread(_list, workspace.resolve(args.path, "LS"))
 
     return declare(LSArgs, run, name="LS", description="List a folder.", reads_only=True)
 

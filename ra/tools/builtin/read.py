@@ -12,9 +12,9 @@ from ra.core.messages import Document, Image, Text
 from ra.system import worker
 from ra.system.files import PDF, media_type
 from ra.tools.files import open_regular
-from ra.tools.kit import Kit
 from ra.tools.policy.paths import shown
 from ra.tools.tool import Mistake, Output, Say, Tool, declare
+from ra.tools.workspace import Workspace
 
 MAX_LINES = 2000
 MAX_BYTES = 256_000
@@ -29,10 +29,10 @@ class ReadArgs(msgspec.Struct):
     limit: Annotated[int, Meta(description=f"Lines, at most {MAX_LINES}", ge=1)] = MAX_LINES
 
 
-def tool(kit: Kit) -> Tool:
+def tool(workspace: Workspace) -> Tool:
     async def run(args: ReadArgs, say: Say) -> str | Output:
-        path = kit.place.resolve(args.path, "Read")
-        until = time.monotonic() + kit.timeout_s
+        path = workspace.resolve(args.path, "Read")
+        until = time.monotonic() + workspace.timeout_s
         return await asyncio.to_thread(read, path, args.offset, min(args.limit, MAX_LINES), until)
 
     return declare(

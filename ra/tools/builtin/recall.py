@@ -5,16 +5,16 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from ra.tools.kit import Kit
 from ra.tools.tool import Say, Tool, declare
+from ra.tools.workspace import Workspace
 
 
 class RecallArgs(msgspec.Struct):
     query: Annotated[str, Meta(description="Words, or a reference: #12, #12-18, ~ab12cd34ef56")]
 
 
-def tool(kit: Kit) -> Tool | None:
-    session = kit.session
+def tool(workspace: Workspace) -> Tool | None:
+    session = workspace.session
     if session is None:
         return None
 

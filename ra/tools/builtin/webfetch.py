@@ -4,15 +4,15 @@ import asyncio
 
 import msgspec
 
-from ra.tools.kit import Kit
 from ra.tools.tool import Mistake, Say, Tool, declare
+from ra.tools.workspace import Workspace
 
 
 class WebFetchArgs(msgspec.Struct):
     url: str
 
 
-def tool(kit: Kit) -> Tool:
+def tool(workspace: Workspace) -> Tool:
     return declare(WebFetchArgs, _run, name="WebFetch", description="Fetch a public web page as text.", reads_only=True)
 
 

@@ -6,9 +6,9 @@ import os
 import msgspec
 
 from ra.tools.files import read_whole, replace_file
-from ra.tools.kit import Kit
 from ra.tools.policy.paths import shown
 from ra.tools.tool import Output, Say, Tool, declare, text_output
+from ra.tools.workspace import Workspace
 
 
 class WriteArgs(msgspec.Struct):
@@ -16,21 +16,21 @@ class WriteArgs(msgspec.Struct):
     content: str
 
 
-def tool(kit: Kit) -> Tool:
+def tool(workspace: Workspace) -> Tool:
     async def run(args: WriteArgs, say: Say) -> Output:
-        path = kit.place.resolve(args.path, "Write")
-        return await asyncio.to_thread(_write, path, args, kit)
+        path = workspace.resolve(args.path, "Write")
+        return await asyncio.to_thread(_write, path, args, workspace)
 
     return declare(WriteArgs, run, name="Write", description="Create a file or replace all of it.")
 
 
-def _write(path: str, args: WriteArgs, kit: Kit) -> Output:
+def _write(path: str, args: WriteArgs, workspace: Workspace) -> Output:
     before = read_whole(path) if os.path.lexists(path) else None
     content = args.content.encode("utf-8", "replace")
     replace_file(path, content)
-    kit.undo.note(path, before, content)
+    workspace.undo.note(path, before, content)
     verb = "Created" if before is None else "Replaced"
     words = f"{verb} {shown(args.path)} ({len(args.content.splitlines())} lines)."
     from ra.tools.difference import difference  # not before the first request
 
-    return text_output(words, change=difference(kit.place.inside(path) or path, before, content))
+    return text_output(words, change=difference(workspace.project.inside(path) or path, before, content))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from ra.core.asking import Field
 from ra.core.messages import Content, Message, Text
 from ra.tools.mcp import content
-from ra.tools.port import Form, ServerClient, SideCall
+from ra.tools.mcp.client import ServerClient
+from ra.tools.port import Form, SideCall
 from ra.tools.tool import Mistake
 
 if TYPE_CHECKING:

@@ -21,11 +21,11 @@ import msgspec
 from ra.core.messages import Content
 from ra.core.model import Section, ToolSpec
 from ra.tools.mcp import offered
+from ra.tools.mcp.client import ServerClient
 from ra.tools.mcp.connection import McpConnection, Unreachable
 from ra.tools.mcp.listing import Listing, Shelf, problem
 from ra.tools.mcp.oauth import Browser, Tokens
 from ra.tools.mcp.questions import Caller
-from ra.tools.port import ServerClient
 from ra.tools.settings import McpServerSettings
 from ra.tools.tool import Mistake, Output, Say, Tool
 

@@ -6,8 +6,8 @@ import msgspec
 
 from ra.core.events import FileChange
 from ra.core.messages import ToolCall
-from ra.tools.builtin.edit import EditArgs, edition
 from ra.tools.difference import as_text, difference
+from ra.tools.edition import EditArgs, edition
 from ra.tools.files import read_whole
 from ra.tools.policy.paths import Project
 

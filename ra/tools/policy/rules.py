@@ -3,7 +3,6 @@
 import os
 import re
 import shlex
-from collections.abc import Sequence
 from typing import Literal
 
 from ra.core.errors import ConfigError
@@ -11,7 +10,6 @@ from ra.core.value import Value
 from ra.system.secret_names import fold
 from ra.tools.policy.globs import glob_regex
 from ra.tools.policy.paths import Project
-from ra.tools.settings import Edits
 
 Action = Literal["allow", "ask", "deny"]
 BUILTIN = ("Agent", "Bash", "Edit", "Entry", "Glob", "Grep", "Job", "LS", "Read", "Recall", "WebFetch", "Write")
@@ -41,20 +39,6 @@ class Rule(Value, frozen=True):
     def exact(self) -> bool:
         """Whether the pattern has no wildcard."""
         return bool(self.pattern) and not re.search(r"(?<!\\)[*?\[]", self.pattern)
-
-
-class SessionRules:
-    """The rules that hold in a session. They grow by the user's answers, for everybody who holds this object."""
-
-    def __init__(self, rules: Sequence[Rule] = (), edits: Edits = "off") -> None:
-        self.rules = tuple(rules)
-        self.edits: Edits = edits
-
-    def add(self, *rules: Rule) -> None:
-        self.rules = (*self.rules, *rules)
-
-    def take_over(self, other: "SessionRules") -> None:
-        self.rules, self.edits = other.rules, other.edits
 
 
 def parse_rule(text: str, action: Action, *, outside: bool = False) -> Rule:

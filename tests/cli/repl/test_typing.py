@@ -138,7 +138,7 @@ def test_ctrl_c_ends_a_shell_command_and_not_the_session(start: Start) -> None:
     terminal.enter("!echo begun; sleep 30; echo never")
     terminal.wait("\nbegun")
     terminal.type("\x03")
-    terminal.wait("exit 130; 1 line will go along", 5)
+    terminal.wait("exit 130; 1 line will be sent", 5)
     assert "\nnever" not in terminal.text
     terminal.enter("hello")
     terminal.wait("Hello, world.")

@@ -15,7 +15,7 @@ from ra.providers.script import Call, Step
 from ra.session.session import Session
 from ra.testing import LoopbackServer, app
 from ra.tools.settings import McpServerSettings
-from tests.tools.kit import words
+from tests.tools.kit import toolbox, words
 from tests.tools.mcp.test_servers import World, run, world
 
 __all__ = ["world"]
@@ -97,7 +97,6 @@ def test_a_yes_without_what_is_required_is_a_no(world: World) -> None:
 
 
 def test_the_time_of_a_person_is_not_the_time_of_the_call(world: World) -> None:
-    from ra.tools.toolbox import Toolbox
     from tests.tools.mcp.test_servers import ALL
 
     late = asyncio.Event()
@@ -107,7 +106,7 @@ def test_the_time_of_a_person_is_not_the_time_of_the_call(world: World) -> None:
         await late.wait()
         return Answer("once", values={"days": 1})
 
-    box = Toolbox(root=str(world.folder), rules=ALL, mcp=world.servers(server("lines.py")), tool_timeout_s=1)
+    box = toolbox(world.folder, rules=ALL, mcp=world.servers(server("lines.py")), timeout_s=1)
     box_done = run(box, ("mcp__toy__grow", {}), ("mcp__toy__plan", {}), ask=ask)
     assert words(box_done[1]) == "1 days by train"
 

@@ -21,7 +21,7 @@ from ra.tools.mcp.servers import Servers
 from ra.tools.policy.rules import parse_rule
 from ra.tools.settings import McpServerSettings
 from ra.tools.toolbox import Done, Toolbox
-from tests.tools.kit import words
+from tests.tools.kit import toolbox, words
 from tests.tools.mcp.toy import PNG
 
 TOY = str(Path(__file__).with_name("toy.py"))
@@ -61,7 +61,7 @@ class World:
         return made
 
     def box(self, *servers: McpServerSettings, rules: Any = ALL, env: dict[str, str] | None = None) -> Toolbox:
-        return Toolbox(root=str(self.folder), rules=rules, mcp=self.servers(*servers, env=env))
+        return toolbox(self.folder, rules=rules, mcp=self.servers(*servers, env=env))
 
 
 @pytest.fixture
@@ -259,7 +259,7 @@ def test_a_server_that_dies_is_an_error_result_and_starts_again_at_the_next_call
 
 
 def test_a_call_that_takes_too_long_is_ended(world: World) -> None:
-    box = Toolbox(root=str(world.folder), rules=ALL, mcp=world.servers(stdio()), tool_timeout_s=0.5)
+    box = toolbox(world.folder, rules=ALL, mcp=world.servers(stdio()), timeout_s=0.5)
     began = time.monotonic()
     (late,) = run(box, ("mcp__toy__sleep", {"seconds": 60}))
     assert "did not end within 0.5 s" in words(late)
@@ -311,7 +311,7 @@ def test_two_servers_of_one_name_are_told_apart_by_a_warning(world: World) -> No
 
 def test_servers_are_shared_by_sessions_and_end_with_the_last(world: World) -> None:
     servers = world.servers(stdio())
-    one, two = (Toolbox(root=str(world.folder), rules=ALL, mcp=servers) for _ in range(2))
+    one, two = (toolbox(world.folder, rules=ALL, mcp=servers) for _ in range(2))
 
     async def use() -> list[int]:
         counts = []
@@ -352,7 +352,7 @@ import time; time.sleep(60)
 
 def test_a_tool_can_be_turned_off(world: World) -> None:
     servers = world.servers(stdio())
-    box = Toolbox(root=str(world.folder), mcp=servers, settings={"mcp__toy__flood": False})
+    box = toolbox(world.folder, mcp=servers, settings={"mcp__toy__flood": False})
     assert "mcp__toy__flood" not in [spec.name for spec in box.specs]
     assert isinstance(box.specs[-1], ToolSpec)
     asyncio.run(box.close())
