@@ -283,11 +283,7 @@ class Sentence(msgspec.Struct, frozen=True):
 
 def sentences(text: str) -> tuple[Sentence, ...]:
     ends = [match.end() for match in _ENDS.finditer(text)]
-    parts = [
-        _sentence(text, start, end)
-        for start, end in pairwise((0, *ends, len(text)))
-        if text[start:end].strip()
-    ]
+    parts = [_sentence(text, start, end) for start, end in pairwise((0, *ends, len(text))) if text[start:end].strip()]
     numbers = pasted(text, [(part.start, part.end, part.words) for part in parts])
     return tuple(
         msgspec.structs.replace(part, rank=0, pasted=True) if number in numbers else part
