@@ -45,8 +45,12 @@ class Retrying(Value, frozen=True):
     retries: int = 0
 
 
+class Sent(Value, frozen=True):
+    """The request has left for the server: unless that refuses it, it is charged for, whoever hears the answer."""
+
+
 class Broken(Value, frozen=True):
-    """An answer broke off; the request is sent anew, or given up. For the loop, which records it: it was billed."""
+    """An answer broke off, perhaps before a word of it; the request is sent anew, or given up. It was billed."""
 
     message: Message
     usage: Usage
@@ -135,7 +139,7 @@ class RunEnded(Value, frozen=True):
 
 
 Heard = TextDelta | ThinkingDelta | CallDelta | Retrying
-Delta = Heard | Usage | Broken
+Delta = Heard | Usage | Broken | Sent
 """What a provider streams before its Reply. Usage is what it has told so far: an answer that is given up is billed."""
 
 Streamed = Delta | Reply

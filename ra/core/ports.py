@@ -15,7 +15,7 @@ class Provider(Protocol):
     name: str
 
     def stream(self, request: Request) -> AsyncGenerator[Streamed, None]:
-        """Deltas, then exactly one Reply.
+        """Sent, deltas, then exactly one Reply.
 
         Raises Overflowed, AuthFailed, QuotaExceeded, Unavailable (retries used up) or BadStream.
         """

@@ -5,13 +5,13 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 
 from ra.core.errors import BadStream, Overflowed, Unavailable
-from ra.core.events import Streamed
+from ra.core.events import Sent, Streamed
 from ra.core.model import ModelInfo, Reply, Request, Usage
 from ra.core.value import JsonObject, encode
 from ra.providers import retry
 from ra.providers.errors import UnexplainedRefusal
 from ra.providers.overflow import Unexplained
-from ra.providers.wire import Dialect, Reader, Transport
+from ra.providers.wire import SENT, Dialect, Reader, Transport
 
 ANSWER = 3
 """An answer may take so many times what a server may stay silent: one that drips would never end otherwise."""
@@ -54,6 +54,9 @@ class WireProvider:
         try:
             async with aclosing(self._transport.events(self._dialect, request, body)) as events:
                 async for event in _paced(events, self._timeout_s):
+                    if event is SENT:
+                        yield Sent()
+                        continue
                     for delta in reader.feed(event):
                         yield delta
                     if reader.usage != usage:

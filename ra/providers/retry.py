@@ -8,8 +8,9 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from contextlib import aclosing
 
 from ra.core.errors import BadStream, Unavailable
-from ra.core.events import Broken, Retrying, Streamed, TextDelta, ThinkingDelta
-from ra.core.model import Reply
+from ra.core.events import Broken, Retrying, Sent, Streamed, TextDelta, ThinkingDelta
+from ra.core.messages import Message
+from ra.core.model import Reply, Usage
 
 Attempt = Callable[[], AsyncGenerator[Streamed, None]]
 
@@ -57,18 +58,20 @@ async def stream(attempt: Attempt, retries: Retries) -> AsyncGenerator[Streamed,
     deadline: float | None = None
     for number in range(1, retries.tries + 1):
         begun = last_heard = retries.clock()
-        answered = False
+        sent = answered = False
         try:
             async with aclosing(attempt()) as answer:
                 async for item in answer:
-                    answered, last_heard = True, retries.clock()
+                    last_heard = retries.clock()
+                    sent = sent or isinstance(item, Sent)
+                    answered = answered or not isinstance(item, Sent)
                     for visible in shown.show(item):
                         yield visible
             return
         except (Unavailable, BadStream) as failed:
             error = failed
-        if isinstance(error, BadStream) and error.partial and (error.partial.blocks or error.usage.total_input):
-            yield Broken(error.partial, error.usage, str(error))
+        if isinstance(error, BadStream) or (sent and _stalled(error)):
+            yield _broken(error)
         enough = error.tries if isinstance(error, Unavailable) else None
         tries = min(retries.tries, enough or retries.tries)
         if number >= tries:
@@ -83,6 +86,12 @@ async def stream(attempt: Attempt, retries: Retries) -> AsyncGenerator[Streamed,
         yield Retrying(str(error), wait_s, retries=tries - 1)
         await retries.sleep(wait_s)
         shown.begin_again(str(error))
+
+
+def _broken(error: Unavailable | BadStream) -> Broken:
+    """What there was of an answer that the server had begun, or may still work at: it is charged for."""
+    partial, usage = (error.partial, error.usage) if isinstance(error, BadStream) else (None, Usage())
+    return Broken(partial or Message("assistant", ()), usage, str(error))
 
 
 def _stalled(error: BaseException) -> bool:

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
 
 from ra.core.errors import BadStream, ProviderError, Unavailable
-from ra.core.events import CallDelta, Delta, Streamed, TextDelta, ThinkingDelta
+from ra.core.events import CallDelta, Delta, Sent, Streamed, TextDelta, ThinkingDelta
 from ra.core.messages import Block, Message, Text, Thinking, ToolCall
 from ra.core.model import ModelInfo, Reply, Request, Usage
 from ra.core.value import encode
@@ -39,6 +39,7 @@ class ScriptedProvider:
         step = self._script.step(request, turn=sum(m.role == "assistant" for m in request.messages))
         self._script.done()
         reply = reply_of(step, request, number=len(self.requests))
+        yield Sent()
         await asyncio.sleep(step.delay_s)
         if step.fault and step.fault.kind == "status":
             raise _refusal(step.fault)

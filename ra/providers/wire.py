@@ -1,7 +1,7 @@
 """The two halves of a call over a wire: a dialect says what the bytes mean, a transport carries them."""
 
 from collections.abc import AsyncGenerator, Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from ra.core.events import Delta
 from ra.core.model import ModelInfo, Reply, Request, Usage
@@ -42,11 +42,18 @@ class Dialect(Protocol):
     def reader(self, model: str) -> Reader: ...
 
 
+SENT: Final[JsonObject] = {}
+"""Not an event of the server's: the place in the stream of events where the whole request has left."""
+
+
 class Transport(Protocol):
     """Carries one body to the server and its events back: `http` (our own bytes) or `sdk` (the vendor's client)."""
 
     def events(self, dialect: Dialect, request: Request, body: JsonObject) -> AsyncGenerator[JsonObject, None]:
-        """The decoded events of the answer. Raises AuthFailed, QuotaExceeded, Overflowed, Unavailable, BadStream."""
+        """SENT, then the decoded events of the answer.
+
+        Raises AuthFailed, QuotaExceeded, Overflowed, Unavailable, BadStream.
+        """
         ...
 
     async def close(self) -> None: ...

@@ -6,9 +6,10 @@ from contextlib import aclosing
 
 import msgspec
 
+from ra.context.size import credible
 from ra.context.tokens import Estimator
 from ra.core.errors import BadStream, ProviderError, Stopped
-from ra.core.events import Broken, Delta, Retrying, TextDelta, ThinkingDelta
+from ra.core.events import Broken, Delta, Retrying, Sent, TextDelta, ThinkingDelta
 from ra.core.facts import Purpose, Spent
 from ra.core.functions import Price
 from ra.core.messages import Message
@@ -49,13 +50,16 @@ class CallUnderway(msgspec.Struct):
     silent: list[str] = msgspec.field(default_factory=list)  # what it thought
     usage: Usage = Usage()
     heard: bool = False  # something of the present attempt's answer has come
-    sent: bool = True  # the present attempt is on its way; not so while one that failed is waited for
+    sent: bool = False  # the present attempt has left; not so while it connects, or one that failed is waited for
     settled: bool = False  # what the attempts so far cost is settled
     message: Message | None = None  # the whole answer, once it is there
     partial: Message | None = None  # what is kept of it, when it was interrupted
 
     def hear(self, delta: Delta | Usage) -> None:
-        self.heard = self.sent = True
+        self.sent = True
+        if isinstance(delta, Sent):
+            return
+        self.heard = True
         if isinstance(delta, Usage):
             self.usage = delta
         elif isinstance(delta, TextDelta):
@@ -65,7 +69,7 @@ class CallUnderway(msgspec.Struct):
 
     def forget(self) -> None:
         """The attempt broke off and is settled."""
-        self.usage, self.heard, self.silent = Usage(), False, []
+        self.usage, self.heard, self.sent, self.silent = Usage(), False, False, []
 
     def wait(self, retrying: Retrying, budget: Budget, price: Price) -> None:
         """An attempt failed and another follows. What the one was charged, the other may cost again: or Stopped."""
@@ -75,9 +79,12 @@ class CallUnderway(msgspec.Struct):
         if self.settled:
             self.reservation, self.settled = budget.again(self.request, self.reservation, price), False
 
-    def used(self, estimator: Estimator, answer: Message | None = None) -> Usage:
-        """What an answer that did not come to its end has used: what was told, and at least what was heard of it."""
-        told = self.usage if self.usage.total_input else Usage(estimator.request(self.request))
+    def used(self, estimator: Estimator, answer: Message | None = None, *, window: int | None = None) -> Usage:
+        """What it has used: as told, where that can be; of an answer without an end at least what was heard."""
+        believed = credible(self.usage, self.request, window, estimator)
+        if believed and self.message is not None:
+            return self.usage
+        told = self.usage if believed else Usage(estimator.request(self.request))
         heard = estimator.message(answer) if answer else estimator.text(self.text + "".join(self.silent))
         return msgspec.structs.replace(told, output=max(told.output, estimator.scaled(heard)))
 
@@ -120,9 +127,9 @@ class BudgetedCalls:
                         case Reply():
                             call.message, call.usage, call.heard = item.message, item.usage, True
                             return item
-                        case Broken(usage=usage):
+                        case Broken(message, usage):
                             call.usage = usage
-                            self._settle(call, purpose)
+                            self._settle(call, purpose, message)
                             call.forget()
                         case Retrying():
                             call.wait(item, budget, self._price.of(request))
@@ -141,14 +148,12 @@ class BudgetedCalls:
             else:
                 budget.release(call.reservation)
 
-    def _settle(self, call: CallUnderway, purpose: Purpose) -> None:
+    def _settle(self, call: CallUnderway, purpose: Purpose, answer: Message | None = None) -> None:
         request, answered = call.request, call.message is not None
-        usage = call.usage if answered else call.used(self._estimator)
+        usage = call.used(self._estimator, answer or call.message)
         dollars = self._price.of(request)(request.model, usage)
         self._progress.budget.settle(call.reservation, request.model, usage, dollars, known=answered)
         call.settled = True
-        if usage == Usage():
-            return
         amount, seconds = "" if dollars is None else str(dollars), round(time.monotonic() - call.began, 3)
         estimated, hour = usage.total_input != call.usage.total_input, request.marks.long_lived
         bill = Spent(

@@ -1,6 +1,7 @@
 """One call of the model: assemble, reserve, send, record; after an overflow, learn the window and assemble again."""
 
 import asyncio
+import functools
 import time
 from collections.abc import Awaitable, Sequence
 from contextlib import aclosing, suppress
@@ -8,13 +9,14 @@ from contextlib import aclosing, suppress
 import msgspec
 
 from ra.context.engine import OVERFLOW, Assembly, Engine
-from ra.context.size import Sizes, Window, credible, too_small
+from ra.context.size import Sizes, Window, too_small
 from ra.core.errors import BadStream, Overflowed, ProviderError, Stopped
 from ra.core.events import (
     Broken,
     CallDelta,
     Compacted,
     Retrying,
+    Sent,
     TextDelta,
     ThinkingDelta,
     TurnEnded,
@@ -60,13 +62,13 @@ class Turn:
         self._side_calls = side_calls
         self._price = Pricing(services.prices, recipe.provider)
         self._underway: CallUnderway | None = None
-        self._warned_of_estimate = False
+        self._estimate_told = False
         self._sizes = Sizes()
 
     def begin(self) -> None:
         """A new run."""
         self._underway = None
-        self._warned_of_estimate = False
+        self._estimate_told = False
 
     async def take(self, recipe: Recipe) -> Reply:
         """One answer of the model, recorded and paid. Raises what the provider raises, and Stopped."""
@@ -176,7 +178,8 @@ class Turn:
         if call is None or not (call.heard or call.sent or call.partial):
             self._let_go(call)
             return ()
-        await _to_the_end(asyncio.to_thread(call.used, self._engine.estimator, call.partial))  # and is remembered
+        used = functools.partial(call.used, self._engine.estimator, call.partial, window=self._engine.window.limit)
+        await _to_the_end(asyncio.to_thread(used))  # and is remembered
         return (self._bill(call.partial, call),)
 
     def given_up(self, reason: str) -> tuple[Fact, ...]:
@@ -230,14 +233,15 @@ class Turn:
                             call.message, call.usage, call.heard = reply.message, reply.usage, True
                         case Broken(message, usage, reason):
                             call.usage = usage
-                            self._journal.record(Cut(message, reason), self._bill(message, call))
+                            cut = (Cut(message, reason),) if message.blocks else ()
+                            self._journal.record(*cut, self._bill(message, call))
                             call.forget()
                         case Retrying():
                             await self._relay(item)
                             call.wait(item, self._progress.budget, self._price.of(request))
                         case _:
                             call.hear(item)
-                            if not isinstance(item, Usage):
+                            if not isinstance(item, Usage | Sent):
                                 await self._relay(item)
         except Overflowed:
             self._let_go(call)  # a refused request costs nothing
@@ -264,12 +268,10 @@ class Turn:
 
     def _bill(self, answer: Message | None, call: CallUnderway) -> Spent:
         request = call.request
-        window = self._engine.window.limit
         answered = call.message is not None
-        if answered and not credible(call.usage, request, window, self._engine.estimator):
-            usage = self._estimate(answer, request, call.usage)
-        else:
-            usage = call.usage if answered else call.used(self._engine.estimator, answer)
+        usage = call.used(self._engine.estimator, answer, window=self._engine.window.limit)
+        if answered and usage != call.usage:
+            self._warn_of_estimate(call.usage)
         dollars = self._price.of(request)(request.model, usage)
         self._progress.budget.settle(call.reservation, request.model, usage, dollars, known=answered)
         call.settled = True
@@ -286,16 +288,14 @@ class Turn:
         self._progress.emit(TurnEnded(self._progress.iteration, request.model, usage, spent.dollars))
         return spent
 
-    def _estimate(self, answer: Message | None, request: Request, told: Usage) -> Usage:
-        """What a call cost whose provider told nothing, or what cannot be: it was paid for, and limits must see it."""
-        if not self._warned_of_estimate:
-            self._warned_of_estimate = True
-            name = self._connection.provider().name
-            what = "did not tell what the call used" if not told.total_input else _incredible(told)
-            self._progress.warn(f"{name} {what}; tokens and cost are estimated.")
-        estimator = self._engine.estimator
-        output = estimator.scaled(estimator.message(answer)) if answer else 0
-        return Usage(estimator.request(request), output)
+    def _warn_of_estimate(self, told: Usage) -> None:
+        """Once a run: the provider told nothing of a call, or what cannot be. It was paid for; limits must see it."""
+        if self._estimate_told:
+            return
+        self._estimate_told = True
+        name = self._connection.provider().name
+        what = "did not tell what the call used" if not told.total_input else _incredible(told)
+        self._progress.warn(f"{name} {what}; tokens and cost are estimated.")
 
     def _hopeless(self, error: Overflowed) -> Overflowed:
         """No request, however short, was taken: then it is what stands before the conversation that is too large."""

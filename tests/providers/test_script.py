@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ra.core.errors import BadStream, Overflowed, ProviderError, Unavailable, UserError
-from ra.core.events import CallDelta, Streamed, TextDelta, ThinkingDelta
+from ra.core.events import CallDelta, Sent, Streamed, TextDelta, ThinkingDelta
 from ra.core.messages import Message, Text, Thinking, ToolCall, say
 from ra.core.model import ModelInfo, Reply, Request, Usage
 from ra.providers.script import Call, Fault, Script, Step, load
@@ -120,6 +120,7 @@ def test_a_step_is_streamed_in_small_pieces_and_requests_are_kept() -> None:
         model="m",
     )
     assert collect(provider) == [
+        Sent(),
         ThinkingDelta("Let me think"),
         TextDelta("Twenty chara"),
         TextDelta("cters it"),

@@ -17,7 +17,7 @@ from ra.costs.prices import Prices
 from ra.providers.retry import Retries
 from ra.providers.script import Call, Fault, Step
 from ra.session.run import Run
-from ra.testing import LoopbackServer, session
+from ra.testing import LoopbackServer, app, session
 
 TREES = 12
 MODEL = "claude-sonnet-4-6"
@@ -72,13 +72,13 @@ async def grown(folder: Path, seed: int, *, breaks: float = 0) -> tuple[dict[str
         settings["compaction__contextWindow"] = 12_000
     if choose.random() < 0.3:
         settings["session__contextStrategy"] = "planner"
-        # A plan that is given up before the server has seen the question is billed by estimate: no meter knows of it.
-        settings["session__planner__timeout"] = 30
+        # One that is given up while it is answered is billed by estimate.
+        settings["session__planner__timeout"] = choose.choice([0.05, 0.5]) if breaks else 30
     faults = random.Random(seed)
 
     def fault(number: int, body: dict[str, Any]) -> Fault | None:
         # The meter has counted the whole answer: it was generated to its end, whoever heard it, and is charged for.
-        return Fault("cut") if faults.random() < breaks else None
+        return Fault("cut", after_bytes=faults.choice([None, 0])) if faults.random() < breaks else None
 
     with LoopbackServer("anthropic", meter.answer, faults=fault) as server:
         retries = Retries(sleep=lambda _: asyncio.sleep(0))
@@ -114,6 +114,78 @@ def test_no_tree_passes_its_limit_when_answers_break_off_and_are_asked_for_again
     if limit := chosen.get("maxTokenBudget"):
         assert meter.usage.total_input + meter.usage.output <= limit
     assert sum((bill.usage for bill in bills), Usage()) == end.usage
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_call_is_billed_once_it_has_left_and_not_before(tmp_path: Path, scheme: str) -> None:
+    """A server that takes the request and is silent may be at work on it; one that cannot be reached is not."""
+
+    async def go() -> tuple[RunEnded, list[Spent]]:
+        reached = asyncio.Event()
+
+        async def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            # Plain HTTP: the request. Below TLS: the client's first words, which nobody answers.
+            await reader.readuntil(b"}]") if scheme == "http" else await reader.read(1)
+            reached.set()
+            await asyncio.sleep(60)
+
+        listener = await asyncio.start_server(accept, "127.0.0.1", 0)
+        url = f"{scheme}://127.0.0.1:{listener.sockets[0].getsockname()[1]}"
+        talk = app(tmp_path, Silent(url), maxCost=1).open()
+        run = talk.prompt(say("user", "Hello."))
+        waiting = asyncio.create_task(_ended(run))
+        await reached.wait()
+        run.interrupt()
+        end = await waiting
+        bills = [event.fact for event in talk.events() if isinstance(event.fact, Spent)]
+        await talk.close()
+        listener.close()
+        return end, bills
+
+    end, bills = asyncio.run(asyncio.wait_for(go(), 60))
+    assert end.outcome == "interrupted"
+    assert len(bills) == (1 if scheme == "http" else 0)
+    assert end.usage == sum((bill.usage for bill in bills), Usage())
+
+
+def test_an_answer_of_which_nothing_came_counts_against_the_limit(tmp_path: Path) -> None:
+    meter = Meter(3)
+    with LoopbackServer("anthropic", meter.answer, faults=lambda *_: Fault("cut", after_bytes=0)) as server:
+        talk = session(tmp_path, server, retries=Retries(sleep=lambda _: asyncio.sleep(0)), maxTokenBudget=9_000)
+
+        async def go() -> RunEnded:
+            end = await _ended(talk.prompt(say("user", "Look around. " * 400)))
+            await talk.close()
+            return end
+
+        end = asyncio.run(go())
+    assert 1 <= meter.turns < 5  # another attempt could have passed the limit
+    assert meter.usage.total_input + meter.usage.output <= 9_000
+    assert end.usage.total_input > 0
+
+
+def test_a_side_call_whose_use_is_not_told_or_cannot_be_is_estimated(tmp_path: Path) -> None:
+    told = {"haiku": Usage(50_000_000, 1)}
+
+    def answer(body: dict[str, Any]) -> Step:
+        return Step(
+            text="{}" if "haiku" in body["model"] else "Fine.", usage=told.get(body["model"][7:12], Usage(1000, 10))
+        )
+
+    async def go(folder: Path) -> list[Spent]:
+        with LoopbackServer("anthropic", answer) as server:
+            talk = session(folder, server, session__contextStrategy="planner", maxCost=1)
+            end = await _ended(talk.prompt(say("user", "Go.")))
+            bills = [event.fact for event in talk.events() if isinstance(event.fact, Spent)]
+            await talk.close()
+        assert end.outcome == "answered"
+        return bills
+
+    for usage in (Usage(50_000_000, 1), Usage()):
+        told["haiku"] = usage
+        plan, _ = asyncio.run(go(tmp_path / str(usage.input)))
+        assert (plan.purpose, plan.estimated) == ("planner", True)
+        assert 100 < plan.usage.total_input < 10_000
 
 
 def test_a_plan_that_came_too_late_is_billed_with_what_was_heard_of_it(tmp_path: Path) -> None:
@@ -172,6 +244,18 @@ def test_what_ran_under_an_interrupted_run_is_billed(tmp_path: Path, purpose: st
     assert [bill.purpose for bill in bills].count(purpose) >= 1
     ended_run = [bill.usage for bill in bills[0 if purpose == "agent" else 1 :]]
     assert sum(ended_run, Usage()) == end.usage
+
+
+class Silent(LoopbackServer):
+    """The address of a server that never answers."""
+
+    def __init__(self, url: str) -> None:
+        super().__init__("anthropic", [])
+        self._url = url
+
+    @property
+    def url(self) -> str:
+        return self._url
 
 
 async def _ended(run: Run) -> RunEnded:

@@ -38,15 +38,15 @@ class Connection:
         here = self._loop is asyncio.get_running_loop()
         return here and not self._writer.is_closing() and not self._reader.at_eof()
 
-    async def ask(self, head: h11.Request, body: bytes, timeout_s: float) -> h11.Response:
-        """Send one request and wait for the head of its answer. Raises Unavailable, or Dropped for a kept connection.
-
-        Nothing waits for the body to be sent: an early refusal of a large body is read while it still goes out.
-        """
+    def send(self, head: h11.Request, body: bytes) -> None:
+        """Send one request. Nothing waits for a large body to leave: an early refusal is read while it goes out."""
         self._heard = self._answered = False
         self._calls += 1
         parts = (self._state.send(head), self._state.send(h11.Data(data=body)), self._state.send(h11.EndOfMessage()))
         self._writer.writelines(part for part in parts if part)
+
+    async def response(self, timeout_s: float) -> h11.Response:
+        """Wait for the head of the answer. Raises Unavailable, or Dropped for a kept connection."""
         while True:
             event = await self.receive(timeout_s)
             if isinstance(event, h11.Response):

@@ -16,7 +16,7 @@ from ra.providers.errors import failure
 from ra.providers.transports import route, sse
 from ra.providers.transports.connection import Connection, Dropped, connect
 from ra.providers.vendors import BY_NAME
-from ra.providers.wire import Dialect
+from ra.providers.wire import SENT, Dialect
 
 MAX_ERROR_BYTES = 64 * 1024
 MAX_JSON_BYTES = 32 * 1024 * 1024
@@ -53,19 +53,26 @@ class HttpTransport:
         path = join(self._server.path, dialect.path(request), complete=BY_NAME[dialect.name].complete)
         payload = encode(body)
         head = self._head(path, {**dialect.headers(self._api_key), **self._headers}, len(payload))
-        connection, response = await self._ask(head, payload)
-        try:
-            if not 200 <= response.status_code < 300:
-                raise await self._refusal(connection, response, path, dialect.name)
-            async with aclosing(self._read(connection, response)) as events:
-                async for event in events:
-                    yield event
-        finally:
-            # Also when the caller was cancelled or has heard enough: then the answer is not at its end.
-            if connection.renew():
-                self._kept.append(connection)
-            else:
-                connection.abort()
+        while True:
+            connection = await self._connection()
+            try:
+                connection.send(head, payload)
+                yield SENT
+                response = await connection.response(self._timeout_s)
+                if not 200 <= response.status_code < 300:
+                    raise await self._refusal(connection, response, path, dialect.name)
+                async with aclosing(self._read(connection, response)) as events:
+                    async for event in events:
+                        yield event
+                return
+            except Dropped:
+                continue
+            finally:
+                # Also when the caller was cancelled or has heard enough: then the answer is not at its end.
+                if connection.renew():
+                    self._kept.append(connection)
+                else:
+                    connection.abort()
 
     async def close(self) -> None:
         for connection in self._kept:
@@ -95,25 +102,14 @@ class HttpTransport:
                 "The API key or a header holds characters that HTTP does not allow; copy it again."
             ) from error
 
-    async def _ask(self, head: h11.Request, payload: bytes) -> tuple[Connection, h11.Response]:
-        """The head of the answer, over a kept connection or, when the server has dropped that, over a new one."""
+    async def _connection(self) -> Connection:
+        """A kept one or, when the server has dropped those, a new one."""
         while self._kept:
             connection = self._kept.pop()
             if connection.usable:
-                try:
-                    return connection, await self._ask_on(connection, head, payload)
-                except Dropped:
-                    continue
+                return connection
             connection.abort()
-        connection = await connect(self._server, self._proxy, self._trust)
-        return connection, await self._ask_on(connection, head, payload)
-
-    async def _ask_on(self, connection: Connection, head: h11.Request, payload: bytes) -> h11.Response:
-        try:
-            return await connection.ask(head, payload, self._timeout_s)
-        except BaseException:
-            connection.abort()
-            raise
+        return await connect(self._server, self._proxy, self._trust)
 
     async def _refusal(self, connection: Connection, response: h11.Response, path: str, provider: str) -> ProviderError:
         status = response.status_code

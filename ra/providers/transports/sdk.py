@@ -16,7 +16,7 @@ from ra.providers.errors import failure
 from ra.providers.settings import ProviderName
 from ra.providers.transports.route import CERTIFICATES
 from ra.providers.transports.sse import decode
-from ra.providers.wire import Dialect
+from ra.providers.wire import SENT, Dialect
 
 Events = AsyncGenerator[JsonObject, None]
 
@@ -33,6 +33,7 @@ class SdkTransport:
             raise UserError(f"No vendor's client speaks {dialect.name}; set agent.transport to http or auto.")
         if self._client is None:
             self._client = self._made()
+        yield SENT  # soon: the clients do not say when
         try:
             async with aclosing(_SENDERS[dialect.name](self._client, request, body)) as events:
                 async for event in events:

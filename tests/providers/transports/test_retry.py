@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.core.errors import AuthFailed, BadStream, Overflowed, ProviderError, QuotaExceeded, Unavailable
-from ra.core.events import Broken, CallDelta, Retrying, Streamed, TextDelta, ThinkingDelta
+from ra.core.events import Broken, CallDelta, Retrying, Sent, Streamed, TextDelta, ThinkingDelta
 from ra.core.messages import Message, Text
 from ra.core.model import Reply, Usage
 from ra.providers.retry import Retries, stream
@@ -72,6 +72,11 @@ def run(*attempts: Script, time: Time | None = None, chance: float = 0.5, **limi
 
 
 DOWN = Unavailable("down", status=503)
+
+
+def unheard(reason: str) -> Broken:
+    """An attempt that the server took, and of whose answer nothing came."""
+    return Broken(Message("assistant", ()), Usage(), reason)
 
 
 def test_a_good_answer_passes_through() -> None:
@@ -140,17 +145,26 @@ def test_time_in_which_an_answer_streamed_is_not_counted_as_waiting() -> None:
 def test_a_stall_that_took_the_time_of_all_tries_is_not_waited_for_again() -> None:
     stalled = BadStream("sent nothing for 600 s")
     stalled.__cause__ = TimeoutError()
-    assert run([TextDelta("a"), 600.0, stalled]) == [TextDelta("a"), stalled]
+    assert run([TextDelta("a"), 600.0, stalled]) == [TextDelta("a"), unheard("sent nothing for 600 s"), stalled]
     assert run([TextDelta("a"), 20.0, stalled], [TextDelta("a"), reply("a")])[-1] == reply("a")
 
 
-def test_a_stream_cut_before_any_event_is_sent_anew() -> None:
-    assert run([BadStream("cut")], [TextDelta("a"), reply("a")]) == [retrying("cut", 0.5), TextDelta("a"), reply("a")]
+def test_a_stream_cut_before_any_event_is_billed_and_sent_anew() -> None:
+    seen = run([Sent(), BadStream("cut")], [Sent(), reply("")])
+    assert seen == [Sent(), unheard("cut"), retrying("cut", 0.5), Sent(), reply("")]
 
 
-def test_an_answer_that_ended_before_it_began_leaves_no_trace() -> None:
-    empty = BadStream("empty", partial=Message("assistant", ()))
-    assert run([empty], [reply("")]) == [retrying("empty", 0.5), reply("")]
+def test_a_server_that_never_answers_may_be_at_work_and_is_billed() -> None:
+    silent = Unavailable("sent nothing")
+    silent.__cause__ = TimeoutError()
+    assert run([Sent(), silent], [Sent(), reply("")])[1] == unheard("sent nothing")
+
+
+def test_what_was_refused_or_never_left_is_not_billed() -> None:
+    unreachable = Unavailable("no connection within 15 s")
+    unreachable.__cause__ = TimeoutError()
+    seen = run([unreachable], [Sent(), DOWN], [Sent(), Unavailable("closed the connection")], [Sent(), reply("")])
+    assert [type(item) for item in seen] == [Retrying, Sent, Retrying, Sent, Retrying, Sent, Reply]
 
 
 def test_what_was_billed_is_handed_over_even_when_nothing_was_said() -> None:
