@@ -189,14 +189,14 @@ def test_a_side_call_whose_use_is_not_told_or_cannot_be_is_estimated(tmp_path: P
 
 
 def test_a_plan_that_came_too_late_is_billed_with_what_was_heard_of_it(tmp_path: Path) -> None:
-    plan = Step(text="I think that " * 60, pace_s=0.05, usage=Usage(600, 200))
+    plan = Step(text="I think that " * 60, pace_s=0.5, usage=Usage(600, 200))
 
     def answer(body: dict[str, Any]) -> Step:
         return plan if "haiku" in body["model"] else Step(text="Fine.", usage=Usage(1000, 10))
 
     async def go() -> tuple[RunEnded, list[Spent]]:
         with LoopbackServer("anthropic", answer) as server:
-            talk = session(tmp_path, server, session__contextStrategy="planner", session__planner__timeout=1, maxCost=1)
+            talk = session(tmp_path, server, session__contextStrategy="planner", session__planner__timeout=3, maxCost=1)
             end = await _ended(talk.prompt(say("user", "Go.")))
             bills = [event.fact for event in talk.events() if isinstance(event.fact, Spent)]
             await talk.close()
