@@ -1,5 +1,6 @@
 """The environment of child processes: names that are known to be harmless, and never a key."""
 
+import re
 from collections.abc import Iterator, Mapping
 
 
@@ -12,8 +13,34 @@ _KEPT = _names(
     "CONDA_DEFAULT_ENV JAVA_HOME GOPATH GOROOT GOFLAGS GOBIN CARGO_HOME RUSTUP_HOME RUSTFLAGS NVM_DIR NVM_BIN "
     "PYENV_ROOT PYENV_VERSION RBENV_ROOT GEM_HOME BUNDLE_PATH DOTNET_ROOT ANDROID_HOME PKG_CONFIG_PATH CPATH "
     "LIBRARY_PATH LD_LIBRARY_PATH DYLD_LIBRARY_PATH CC CXX CFLAGS CXXFLAGS LDFLAGS MAKEFLAGS NODE_ENV PYTHONPATH "
-    "PYTHONDONTWRITEBYTECODE PYTHONHASHSEED SSL_CERT_FILE SSL_CERT_DIR SOURCE_DATE_EPOCH SYSTEMROOT COMSPEC PATHEXT"
+    "PYTHONDONTWRITEBYTECODE PYTHONHASHSEED SOURCE_DATE_EPOCH SYSTEMROOT COMSPEC PATHEXT"
 )
+CERTIFICATES = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "GIT_SSL_CAINFO",
+    "NODE_EXTRA_CA_CERTS",
+    "PIP_CERT",
+    "NPM_CONFIG_CAFILE",
+    "npm_config_cafile",
+    "CARGO_HTTP_CAINFO",
+    "DENO_CERT",
+)
+"""Whom programs believe, by files or folders: a company's proxy signs with a certificate of its own."""
+
+_ON_THE_WAY = _names(
+    "HTTP_PROXY HTTPS_PROXY ALL_PROXY NO_PROXY http_proxy https_proxy all_proxy no_proxy GOPROXY GONOPROXY GOSUMDB "
+    "PIP_INDEX_URL PIP_EXTRA_INDEX_URL PIP_FIND_LINKS PIP_TRUSTED_HOST PIP_PROXY PIP_NO_INDEX "
+    "UV_INDEX_URL UV_DEFAULT_INDEX UV_INDEX UV_EXTRA_INDEX_URL UV_FIND_LINKS UV_NATIVE_TLS UV_SYSTEM_CERTS "
+    "UV_INSECURE_HOST NPM_CONFIG_REGISTRY npm_config_registry npm_config_proxy npm_config_https_proxy "
+    "npm_config_noproxy YARN_NPM_REGISTRY_SERVER"
+)
+"""Where packages are fetched, and by which proxy."""
+
+_TOKEN = re.compile(r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[A-Za-z0-9_-]{16,}")
+
 WIKI_DIRS = "RA_WIKI_DIRS"  # where `ra wiki query` looks when a command of the model asks
 _KEPT_BEGINNINGS = ("LC_", "NIX_", "HOMEBREW_", "XDG_DATA_", "XDG_CONFIG_", "XDG_STATE_", "XDG_CACHE_")
 _SECRET = ("key", "token", "secret", "passw", "credential", "auth", "cookie")
@@ -50,5 +77,15 @@ def secrets_in(value: object, name: str = "") -> Iterator[str]:
         yield value
 
 
+def names_token(addresses: str) -> bool:
+    """Whether addresses carry a password, or a part of their path looks like a token, as some registries have it."""
+    parts = (part for address in addresses.split() for part in address.split("/")[3:])
+    return "@" in addresses or any(_TOKEN.fullmatch(part) for part in parts)
+
+
 def _is_harmless(name: str, value: str) -> bool:
-    return (name in _KEPT or name == WIKI_DIRS or name.startswith(_KEPT_BEGINNINGS)) and not holds_secret(name, value)
+    if name in _ON_THE_WAY:
+        return not names_token(value)
+    if name in CERTIFICATES or name == WIKI_DIRS:
+        return not holds_secret("", value)
+    return (name in _KEPT or name.startswith(_KEPT_BEGINNINGS)) and not holds_secret(name, value)

@@ -4,6 +4,8 @@ import contextlib
 import os
 from collections.abc import Collection, Sequence
 
+import msgspec
+
 from ra.system.process import Launch
 from ra.tools.policy.paths import Project, program, shown
 from ra.tools.sandbox import landlock, seccomp
@@ -25,6 +27,7 @@ from ra.tools.sandbox.host import (
 from ra.tools.sandbox.launch import private_folder, try_out
 from ra.tools.sandbox.layout import MAX_MOUNTS, Layout, Repository, collapse, masked, plan
 from ra.tools.sandbox.mounted import checked
+from ra.tools.sandbox.registries import registries
 from ra.tools.sandbox.repositories import EXCLUDES_KEY, IgnoredNames, git_env
 from ra.tools.sandbox.scan import Findings, Outer, ProtectedState, Scan
 
@@ -58,14 +61,15 @@ class Bubblewrap:
         private, self._forget_private = private_folder(self)
         self.private_tmp = os.path.join(private, "tmp")
         os.mkdir(self.private_tmp, 0o700)
-        self.home = Home(place, host, layout, private)
+        addresses = registries(host.env, place.real(place.home) if place.home else "")
+        self.home = Home(place, msgspec.structs.replace(host, env={**host.env, **addresses}), layout, private)
         self._system_folders = list(system_folders())
         self._doors = {*sockets_below("/opt"), *listening_sockets(everywhere=True)}
         self._masks = [*layout.hidden, *closed_to_others(), *closed_programs((layout.root, *self.home.named))]
         self._closed_in_proc = closed_in_proc()
         identity = git_identity(host, self.home.path, layout.root)
         self._ignored = IgnoredNames(os.path.join(private, "ignored"), identity, host, self.home.path)
-        self._env = {"TMPDIR": _TMP, **self.home.env, **git_env([*identity, (EXCLUDES_KEY, _IGNORED)])}
+        self._env = {"TMPDIR": _TMP, **self.home.env, **addresses, **git_env([*identity, (EXCLUDES_KEY, _IGNORED)])}
         self._own_sockets: set[str] = set()
         programs = [path for path in place.programs if not _within(path, layout.own)]
         self._shadows = Shadows(tuple(programs), host)

@@ -7,6 +7,7 @@ import subprocess
 from collections import deque
 from collections.abc import Iterable, Iterator
 
+from ra.system.environment import CERTIFICATES
 from ra.tools.policy.paths import program
 from ra.tools.sandbox.box import Host
 
@@ -60,6 +61,7 @@ def toolchains(host: Host, home: str, root: str) -> list[str]:
         if os.path.isabs(folder):
             named += [folder, *_prefix(os.path.realpath(folder), home)]
     named += [host.env[name] for name in _NAMES_TOOLCHAIN if os.path.isabs(host.env.get(name, ""))]
+    named += [path for name in CERTIFICATES for path in host.env.get(name, "").split(":") if os.path.isabs(path)]
     named += [expanded(path, home) for path in host.readable]
     named += _environment_home(root)
     every = dict.fromkeys(path for name in named for path in (os.path.normpath(name), os.path.realpath(name)))
