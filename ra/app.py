@@ -395,7 +395,7 @@ class App:
     @cached_property
     def discovered(self) -> tuple[Section, ...]:
         """The user's and the project's instruction files."""
-        for note in self.files.notes:
+        for note in self.files.first_notes:
             self.notices.warn(note)
         return self.files.instructions.sections
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 GUARDED = ("SKILL.md", ".claude/commands/*.md", ".claude/commands/*/*.md")
 """What models obey later, beside instruction files: not written without a word."""
 
+MAX_NOTES = 5
 _FOLDERS = (".ra", ".agents", ".claude")
 
 
@@ -71,6 +72,13 @@ class DiscoveredFiles:
         """What was left out of instruction files and skills, or looks odd."""
         return (*self.instructions.notes, *(self.skills.notes if self.skills else ()))
 
+    @property
+    def first_notes(self) -> tuple[str, ...]:
+        """What is told at the start: a few lines, however much a project gets wrong."""
+        more = len(self.notes) - MAX_NOTES
+        end = (f"{more} more such lines; `ra --show-context` lists what is not used.",) if more > 0 else ()
+        return (*self.notes[:MAX_NOTES], *end)
+
     def ignored(self) -> "tuple[Ignored, ...]":
         """What lies here for other agents and is not used, with the reason."""
         from ra.config.foreign import Ignored, ignored
@@ -80,8 +88,13 @@ class DiscoveredFiles:
         servers = (
             Ignored(".".join(item.key), "an MCP server that you have not agreed to; `ra trust`") for item in waiting
         )
+        heads = (
+            Ignored(f"skill {skill.name}", f"{', '.join(skill.unused)} of its head; your flags and rules decide")
+            for skill in (self.skills.skills if self.skills else ())
+            if skill.unused
+        )
         notes = (Ignored(*_parted(note)) for note in (*self.notes, *self._resolved.notes))
-        return (*files, *servers, *notes)
+        return (*files, *servers, *heads, *notes)
 
     @property
     def guarded(self) -> tuple[str, ...]:
@@ -107,7 +120,7 @@ class DiscoveredFiles:
         from ra.context import commands
 
         files = {command.name: commands.describe(command) for command in self.commands}
-        skills = {skill.name: skill.description for skill in self.skills.skills} if self.skills else {}
+        skills = {skill.name: skill.description for skill in self.skills.skills if skill.typed} if self.skills else {}
         return tuple(sorted((skills | files).items()))
 
     def has_command(self, text: str) -> bool:
@@ -119,7 +132,7 @@ class DiscoveredFiles:
         meant = self._meant(text)
         if meant is None:
             return None
-        from ra.context import commands, skills
+        from ra.context import commands
 
         name, arguments = meant
         command = commands.choose(self.commands, name)
@@ -129,10 +142,9 @@ class DiscoveredFiles:
             assert self.skills is not None
             skill = self.skills.find(name)
             assert skill is not None, "a command or a skill was meant"
-            body = skills.body(skill)
+            return commands.fill_skill(skill, arguments)
         except (OSError, ValueError) as error:
             raise UsageError(f"/{name} cannot be used: {getattr(error, 'strerror', None) or error}.") from error
-        return commands.CommandPrompt(f"{body}\n\n{arguments or 'Do what this skill says.'}", skill.origin)
 
     def _meant(self, text: str) -> tuple[str, str] | None:
         if not (self._may_have("commands") or self._may_have("skills")):
@@ -143,7 +155,8 @@ class DiscoveredFiles:
         if typed is None:
             return None
         is_command = commands.choose(self.commands, typed[0]) is not None
-        return typed if is_command or (self.skills is not None and self.skills.find(typed[0])) else None
+        skill = self.skills.find(typed[0]) if self.skills else None
+        return typed if is_command or (skill is not None and skill.typed) else None
 
     @property
     def _way(self) -> list[Path]:

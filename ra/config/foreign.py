@@ -15,15 +15,27 @@ class Ignored(Value, frozen=True):
 
 _RULES = "rules of that editor; put what holds for every agent into AGENTS.md"
 _SETTINGS = "settings, permissions and hooks of that agent; `ra config import claude` shows what would become of them"
+_AGENTS = "sub-agents of that agent; write them under agents: in ra.yaml"
+_PROMPTS = "prompts of that agent; ra reads commands in .ra/commands and .claude/commands"
 
 _PROJECT = {
     ".claude/settings.json": _SETTINGS,
     ".claude/settings.local.json": _SETTINGS,
-    ".claude/agents": "sub-agents of that agent; write them under agents: in ra.yaml",
+    "CLAUDE.local.md": "not among agent.context.patterns; add it there to have it read",
+    "AGENTS.override.md": "not among agent.context.patterns; add it there to have it read",
+    ".claude/agents": _AGENTS,
+    ".claude/rules": "rules of that agent; name those that always hold in CLAUDE.md, as @.claude/rules/NAME.md",
     ".codex/config.toml": "settings of that agent; `ra config import codex` shows what would become of them",
     ".cursor/rules": _RULES,
     ".clinerules": _RULES,
     ".roo": _RULES,
+    ".windsurf/rules": _RULES,
+    ".continue/rules": _RULES,
+    ".kiro/steering": _RULES,
+    ".github/instructions": _RULES,
+    ".github/prompts": "prompts of that editor; ra reads commands in .ra/commands and .claude/commands",
+    ".codex/prompts": _PROMPTS,
+    ".gemini/settings.json": "settings of that agent; MCP servers that every agent may use go into .mcp.json",
     "GEMINI.md": "not among agent.context.patterns; add it there, or name it in AGENTS.md as @GEMINI.md",
     ".cursor/mcp.json": "that editor's own; ra reads .mcp.json",
     ".vscode/mcp.json": "that editor's own; ra reads .mcp.json",
@@ -31,6 +43,10 @@ _PROJECT = {
 _HOME = {
     ".claude/settings.json": _SETTINGS,
     ".claude.json": "state of that agent; `ra config import claude` shows the MCP servers in it",
+    ".claude/agents": _AGENTS,
+    ".claude/plugins": "plugins of that agent; copy the skills and commands that you want into ~/.claude",
+    ".codex/prompts": _PROMPTS,
+    ".codex/skills": "skills of that agent; ra reads those in ~/.agents/skills",
     ".codex/AGENTS.md": "that agent's own; `ra config import codex` shows what would become of it",
     ".codex/config.toml": "settings of that agent; `ra config import codex` shows what would become of them",
     ".gemini/GEMINI.md": "that agent's own; copy it to AGENTS.md beside your ra.yaml",

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
-from ra.context import frontmatter
-from ra.context.skills import Origin
+from ra.context import frontmatter, skills
+from ra.context.skills import Origin, Skill
 from ra.core.text import one_line
 from ra.core.value import Value
 from ra.system.files import owned_text
@@ -19,6 +19,7 @@ MAX_COMMANDS = 500
 
 _TYPED = re.compile(r"/([A-Za-z0-9_][\w.:-]*)(?:\s+(.*))?$", re.DOTALL)
 _PLACES = re.compile(r"\$ARGUMENTS\[(\d+)\]|\$ARGUMENTS|\$(\d)(?!\d)|\$\{ARGUMENTS\}")
+_ARGUMENTS = re.compile(r"\$ARGUMENTS\b(?!\[)|\$\{ARGUMENTS\}")
 _SHELL = re.compile(r"!`([^`\n]+)`")
 
 
@@ -94,18 +95,28 @@ def describe(command: CustomCommand) -> str:
 def fill(command: CustomCommand, arguments: str) -> CommandPrompt:
     """The prompt that a command stands for. Raises OSError and ValueError that say what is wrong with its file."""
     fields, text = frontmatter.split(_text(command))
-    prompt = filled(text, arguments)
-    notes = []
-    if _SHELL.search(text):
+    return _prompt(command.name, command.origin, filled(text, arguments), skills.unused(fields))
+
+
+def fill_skill(skill: Skill, arguments: str) -> CommandPrompt:
+    """The prompt of a skill that is called like a command. Raises OSError and ValueError.
+
+    Its `$1` stay as they are: skills hold scripts.
+    """
+    text = skills.body(skill)
+    prompt = _ARGUMENTS.sub(lambda _: arguments, text)
+    if prompt == text or not arguments:
+        prompt = f"{prompt}\n\n{arguments or 'Do what this skill says.'}"
+    return _prompt(skill.name, skill.origin, prompt, skill.unused)
+
+
+def _prompt(name: str, origin: Origin, prompt: str, unused: Sequence[str]) -> CommandPrompt:
+    notes = [f"/{name}: `{key}` of its head is not used; your flags and rules decide" for key in unused]
+    if _SHELL.search(prompt):
         # What a file says must not run by itself: the model may run it, under the rules that hold for it.
         prompt = _SHELL.sub(r"(run this first: `\1`)", prompt)
-        notes.append(f"/{command.name}: its !`commands` are not run for you; the model runs them by your rules")
-    notes += (
-        f"/{command.name}: `{key}` of its head is not used; your flags and rules decide"
-        for key in ("model", "allowed-tools")
-        if fields.get(key)
-    )
-    return CommandPrompt(prompt, command.origin, tuple(notes))
+        notes.insert(0, f"/{name}: its !`commands` are not run for you; the model runs them by your rules")
+    return CommandPrompt(prompt, origin, tuple(notes))
 
 
 def filled(text: str, arguments: str) -> str:

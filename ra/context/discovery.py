@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ra.core.model import Section
 from ra.core.settings import INSTRUCTION_FILES
-from ra.core.text import shown
+from ra.core.text import one_line, shown
 from ra.core.value import Value
 from ra.system.files import open_regular
 from ra.system.secret_names import is_secret
@@ -144,16 +144,18 @@ class _Gathering:
 
         waiting = [(path, name, section, 1)]
         count = 0
+        incomplete: set[str] = set()
         while waiting:
             importer, importer_name, section, depth = waiting.pop(0)
             for written in dict.fromkeys(imports.named_in(_body(section))):
                 place = imports.target(written, importer, self._home)
+                label = f"{importer_name}: imports @{shown(one_line(written, 100))}"
                 if place is None or not os.path.isfile(place):  # noqa: PTH113 - any text may stand here
                     if imports.is_missed(written):
-                        self._notes.append(f"{importer_name}: imports @{shown(written)}, which is not there")
+                        self._notes.append(f"{label}, which is not there")
                     continue
                 if why := imports.refusal(place, bounds.folder):
-                    self._notes.append(f"{importer_name}: imports @{shown(written)}, which {why}, not read")
+                    self._notes.append(f"{label}, which {why}, not read")
                     continue
                 real = Path(os.path.realpath(place))
                 imported = bounds.name(real)
@@ -161,8 +163,10 @@ class _Gathering:
                     continue
                 count += 1
                 if depth > imports.MAX_DEPTH or count > imports.MAX_IMPORTS:
-                    limit = f"{imports.MAX_DEPTH} deep and {imports.MAX_IMPORTS} in all"
-                    self._notes.append(f"{importer_name}: imports @{shown(written)}, beyond {limit}, not read")
+                    if importer_name not in incomplete:
+                        limit = f"{imports.MAX_DEPTH} deep and {imports.MAX_IMPORTS} in all"
+                        self._notes.append(f"{label}, beyond {limit}; not read, nor what it imports after that")
+                    incomplete.add(importer_name)
                     continue
                 added = self._add(real, imported, bounds)
                 if added is not None:

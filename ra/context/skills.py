@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal
@@ -24,18 +24,20 @@ MAX_DESCRIPTION = 1024  # characters; the most that the format allows
 ALL_DESCRIPTIONS = 8000  # characters, about 2 000 tokens: what all skills together may take in every request
 MAX_LISTED = 60  # files of a skill that are told along with its body
 
+_NOT_USED = ("model", "allowed-tools", "hooks", "agent", "context")
+
 _NAME = re.compile(r"[\w][\w.:-]{0,63}")
 
 Origin = Literal["project", "user"]
 
-HOW_TO = (
-    "Skills: instructions for particular tasks. When a task matches one of these, call Skill with its name first, "
-    "and follow what it says."
-)
+HOW_TO = "When a task matches one of these skills, call Skill with its name first, and follow what it says."
 
 
 class Skill(Value, frozen=True):
-    """`listed`: the model is told of it; else only a person can use it, as /name. `bounds` is what may be read."""
+    """`listed`: the model is told of it. `typed`: a person can use it, as /name. `bounds` is what may be read.
+
+    `unused` are keys of its head that say what only rules and flags of the user may say.
+    """
 
     name: str
     description: str
@@ -43,6 +45,8 @@ class Skill(Value, frozen=True):
     bounds: str
     origin: Origin
     listed: bool = True
+    typed: bool = True
+    unused: tuple[str, ...] = ()
     clipped: bool = False  # its description is left out, because all of them would be too long
 
 
@@ -160,7 +164,13 @@ def _read(folder: Path, bounds: Path, origin: Origin, uid: int) -> Skill:
     if not description:
         raise ValueError("it has no description, so a model would not know when to use it")
     listed = fields.get("disable-model-invocation", "").lower() != "true"
-    return Skill(name, description, str(folder), str(bounds), origin, listed=listed)
+    typed = fields.get("user-invocable", "").lower() != "false"
+    return Skill(name, description, str(folder), str(bounds), origin, listed, typed, unused(fields))
+
+
+def unused(fields: Mapping[str, str]) -> tuple[str, ...]:
+    """Which keys of a head are not used: no file of a project grants rights or chooses what is paid for."""
+    return tuple(key for key in _NOT_USED if fields.get(key))
 
 
 def _file(folder: Path) -> str:

@@ -115,3 +115,61 @@ def test_a_command_file_is_a_prompt(shell: Shell, project: Path, hello: Loopback
 def test_without_such_files_nothing_is_offered(shell: Shell, hello: LoopbackServer) -> None:
     shell.ra("hi")
     assert "Skill" not in json.dumps(hello.bodies[0])
+
+
+def test_a_skill_called_like_a_command_gets_its_arguments_and_grants_itself_nothing(
+    shell: Shell, project: Path, hello: LoopbackServer
+) -> None:
+    head = "---\ndescription: Deploy.\nallowed-tools: Bash(*)\n---\n"
+    deploy, hidden = project / ".claude/skills/deploy/SKILL.md", project / ".claude/skills/hidden/SKILL.md"
+    for file, text in (
+        (deploy, f"{head}To $ARGUMENTS. !`git status` awk '{{print $1}}'"),
+        (hidden, "---\ndescription: For models.\nuser-invocable: false\n---\nText."),
+    ):
+        file.parent.mkdir()
+        file.write_text(text)
+    done = shell.ra("/deploy prod")
+    sent = hello.bodies[0]["messages"][0]["content"][0]["text"]
+    assert "To prod. (run this first: `git status`) awk '{print $1}'\n</skill>" in sent
+    assert b"/deploy: its !`commands` are not run for you" in done.stderr
+    assert b"/deploy: `allowed-tools` of its head is not used" in done.stderr
+    rows = [line.split("\t") for line in shell.ra("--show-context").stdout.decode().splitlines()]
+    assert ["skill deploy", "ignored", "allowed-tools of its head; your flags and rules decide"] in rows
+    assert [row[0] for row in rows if row[1] == "command"] == ["/deploy", "/pdf", "/review"]
+
+
+def test_what_only_other_agents_read_is_listed_with_what_to_do(shell: Shell, project: Path) -> None:
+    names = [
+        "CLAUDE.local.md",
+        ".claude/rules/api.md",
+        ".cursor/rules/ts.mdc",
+        ".github/instructions/ts.instructions.md",
+    ]
+    for name in names:
+        (project / name).parent.mkdir(parents=True, exist_ok=True)
+        (project / name).write_text("Rule.")
+    rows = [line.split("\t") for line in shell.ra("--show-context").stdout.decode().splitlines()]
+    ignored = {row[0]: row[2] for row in rows if row[1] == "ignored"}
+    assert "add it there to have it read" in ignored["CLAUDE.local.md"]
+    assert "@.claude/rules/NAME.md" in ignored[".claude/rules"]
+    assert {".cursor/rules", ".github/instructions"} <= set(ignored)
+    read = shell.ra("--show-context", "--set", 'agent.context.patterns=["CLAUDE.md", "CLAUDE.local.md"]')
+    assert b"CLAUDE.local.md\tstable" in read.stdout
+
+
+def test_a_project_that_gets_much_wrong_says_so_in_a_few_lines(
+    shell: Shell, project: Path, hello: LoopbackServer
+) -> None:
+    (project / "AGENTS.md").write_text("".join(f"@missing{n}.md\n" for n in range(40)))
+    lines = [line for line in shell.ra("hi").stderr.decode().splitlines() if line.startswith("ra: ")]
+    assert sum("which is not there" in line for line in lines) == 5
+    assert "ra: 35 more such lines; `ra --show-context` lists what is not used." in lines
+    assert shell.ra("--show-context").stdout.count(b"which is not there") == 40
+
+
+def test_imports_beyond_the_limit_are_one_line(shell: Shell, project: Path, hello: LoopbackServer) -> None:
+    (project / "AGENTS.md").write_text("".join(f"@n{n}.md\n" for n in range(60)))
+    for number in range(60):
+        (project / f"n{number}.md").write_text(f"note {number}")
+    rows = shell.ra("--show-context").stdout.decode().splitlines()
+    assert [row.partition("\t")[0] for row in rows if "5 deep and 50 in all" in row] == ["AGENTS.md"]

@@ -234,7 +234,9 @@ def test_imports_end_five_deep(tmp_path: Path) -> None:
     root = project(tmp_path / "p", CLAUDE="@f0.md", **chain)
     found = discover(root, root)
     assert names(found) == ["CLAUDE.md", "f0.md", "f1.md", "f2.md", "f3.md", "f4.md"]
-    assert found.notes == ("f4.md: imports @f5.md, beyond 5 deep and 50 in all, not read",)
+    assert found.notes == (
+        "f4.md: imports @f5.md, beyond 5 deep and 50 in all; not read, nor what it imports after that",
+    )
 
 
 @pytest.mark.parametrize("name", [".env", "../outside.md", "deploy.pem", "~/notes.md"])
