@@ -150,8 +150,8 @@ class _Guard:
         items = trust.masked(items, (pair for pairs in layer.variables.values() for pair in pairs))
         self.items += items
         self.named += (file for item in items for file in item.files)
-        left_out = self.new(items)
-        return Layer(trust.without(data, [item.key for item in left_out]), layer.origins)
+        rest = trust.without(data, [item.key for item in self.new(items)])
+        return Layer(rest, {path: origin for path, origin in layer.origins.items() if _holds(rest, path)})
 
     def new(self, items: Sequence[trust.TrustItem]) -> tuple[trust.TrustItem, ...]:
         """Those that the user has not agreed to. Of the others, the bytes that were looked at are those that run."""
@@ -264,6 +264,14 @@ def _checked(layer: Layer) -> Layer:
     check.check(data, place)
     variables = {_camel(path): pairs for path, pairs in layer.variables.items()}
     return Layer(data, {_camel(path): origin for path, origin in layer.origins.items()}, variables)
+
+
+def _holds(data: Any, path: Path_) -> bool:
+    for name in path:
+        if not isinstance(data, Mapping) or name not in data:
+            return False
+        data = data[name]
+    return True
 
 
 def _origin(layer: Layer, path: Path_) -> Origin:

@@ -15,9 +15,15 @@ COLUMN = 56
 
 
 def shown(resolved: Resolved) -> str:
-    """Every key with its value; the origin stands behind it, secrets do not stand there at all."""
+    """Every key with its value; the origin stands behind it, secrets do not stand there at all.
+
+    What a project asks for and has not got is named at the end.
+    """
     data = msgspec.to_builtins(resolved.config)
-    return "\n".join(_lines(data, (), resolved)) + "\n"
+    lines = _lines(data, (), resolved)
+    if resolved.untrusted:
+        lines.append(f"# waiting for `ra trust`: {', '.join('.'.join(item.key) for item in resolved.untrusted)}")
+    return "\n".join(lines) + "\n"
 
 
 def _lines(value: dict[str, Any], path: Path_, resolved: Resolved) -> list[str]:

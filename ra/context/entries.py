@@ -14,6 +14,11 @@ def insert(
     view: View, id: str, content: str, *, name: str = "", attrs: Mapping[str, str] | None = None
 ) -> tuple[EntrySet, ...]:
     """Set an entry, replacing the one with this id. Nothing is recorded when it already says exactly that."""
+    for key, value in (("id", id), ("name", name), ("content", content)):
+        if not isinstance(value, str):  # from Python, where anything can be passed
+            raise UsageError(
+                f"Entry: {key} is {value!r}; use text: insert_context(id, name=…, content=…, attrs={{…}})."
+            )
     id, content, name = clean(id).strip(), clean(content), clean(name)
     if not id or len(id) > LONGEST_ID:
         raise UsageError(f"An entry needs an id of 1 to {LONGEST_ID} characters, not {id[:40]!r} ({len(id)}).")

@@ -126,6 +126,7 @@ class Context(Sealed):
                 "iteration": loop.iteration,
                 "session": loop.session,
                 "model": loop.model,
+                "cost": loop.cost,
                 "usage": {name: getattr(loop.usage, name) for name in Spending.__struct_fields__},
                 "messages": loop.messages,
             },

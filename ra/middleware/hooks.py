@@ -77,6 +77,8 @@ class Hooks:
 
     def _step(self, hook: Hook, item: str | ShellHook) -> "_Function | HookProgram":
         if isinstance(item, ShellHook):
+            if not item.shell.strip():
+                raise UserError(f"agent.middleware.{hook}: shell is empty; write the command that runs.")
             return HookProgram(item.shell, ("/bin/sh", "-c", item.shell), cwd=self._base, env=self._env)
         if re.search(r"\.py(:\w+)?$", item):
             return self._function(hook, item)

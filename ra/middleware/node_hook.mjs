@@ -112,6 +112,12 @@ if (ctx.slots) {
 }
 
 const fail = (words) => { console.error(words); process.exit(1); };
+// What went wrong comes first, then where, in one line; the frames of this file and of node are nobody's.
+const told = (error) => {
+  const [words, ...frames] = `${error?.stack ?? error}`.split(/\n\s*(?=at )/);
+  const own = frames.filter((frame) => frame.includes(file)).slice(0, 3);
+  return [words.trim().replaceAll("\n", " "), ...own].join(" ");
+};
 let exported;
 try {
   exported = await import(pathToFileURL(file));
@@ -121,7 +127,7 @@ try {
     typed
       ? `${file} holds TypeScript types (${error.message}), and node ${process.versions.node} cannot strip them: ` +
           "use node 22.18 or newer, or leave the types out."
-      : `${error.stack ?? error}`.split("\n").slice(0, 6).reverse().join(" | "),
+      : told(error),
   );
 }
 const named = exported[given.hook] ?? exported.default?.[given.hook];
@@ -131,7 +137,7 @@ let result;
 try {
   result = await hook(ctx);
 } catch (error) {
-  fail(`${error?.stack ?? error}`.split("\n").slice(0, 6).reverse().join(" | "));
+  fail(told(error));
 }
 if (result !== undefined && result !== ctx && result !== rendered)
   fail(`${given.hook} returned ${typeof result}; a hook returns nothing: it changes ctx, or calls ctx.stop(reason).`);
@@ -149,3 +155,5 @@ for (const [key, value] of Object.entries(ctx)) {
 if (slots.length) context.slots = slots;
 if (Object.keys(context).length) answer.context = renamed(withoutContent(context), snake);
 process.stdout.write(JSON.stringify(answer) + "\n");
+// A connection or a timer that the file left open keeps nobody waiting; what is under way has a second to end.
+setTimeout(() => process.exit(0), 1000).unref();

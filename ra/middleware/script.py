@@ -16,6 +16,8 @@ from ra.system.process import end_piped, start_piped
 
 MAX_OUTPUT_BYTES = 16_000_000
 MAX_WARNINGS = 20
+NODE_HOOK = str(Path(__file__).with_name("node_hook.mjs"))
+NO = (None, False)  # an empty reason is a refusal all the same
 KEYS = '"stop", "deny", "compact", "context"'
 
 # The first program that is installed runs the script, unless the file is executable and says itself what runs it.
@@ -50,7 +52,7 @@ def command_for(script: Path) -> tuple[str, ...]:
     if program is None:
         raise UserError(f"{script} needs {' or '.join(programs)}, which is not installed.")
     if programs == ("node",):  # a module whose default export is called, as with Python's functions
-        return (program, "--no-warnings", str(Path(__file__).with_name("node_hook.mjs")), str(script))
+        return (program, "--no-warnings", NODE_HOOK, str(script))
     return (program, str(script))
 
 
@@ -76,20 +78,24 @@ class HookProgram:
         try:
             if context is not None:
                 ctx.apply(msgspec.convert(context, dict[str, Any]))
-            if reason := answer.pop("stop", None):
+            if (reason := answer.pop("stop", None)) not in NO:
                 ctx.stop("" if reason is True else str(reason))
             if answer.pop("compact", None):
                 ctx.compact()
-            if reason := answer.pop("deny", None):
+            if (reason := answer.pop("deny", None)) not in NO:
                 ctx.deny("" if reason is True else str(reason))
         except (TypeError, msgspec.ValidationError) as error:
-            raise HookFailed(f"{self.name}: {ctx.hook} failed: {error}.") from error
+            raise HookFailed(f"{self.name}: {ctx.hook} failed: {str(error).rstrip('.')}.") from error
         if answer:
             raise HookFailed(f"{self.name}: {ctx.hook} failed: unknown key {next(iter(answer))!r}; use {KEYS}.")
         return [f"{self.name}: {line}" for line in err.splitlines()[-MAX_WARNINGS:]]
 
     def _answer(self, out: bytes, ctx: Context) -> dict[str, Any]:
         if not out.strip():
+            if (
+                NODE_HOOK in self.argv
+            ):  # it always answers, unless the file ended the process: what it guards must not pass
+                raise HookFailed(f"{self.name}: {ctx.hook} ended the process before it returned.")
             return {}
         try:
             return msgspec.json.decode(out, type=dict[str, Any])

@@ -1,6 +1,7 @@
 """The parts of a run that a hook may change: copies that take edits in place or by assignment, and compare."""
 
 import copy
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -9,7 +10,7 @@ import msgspec
 from ra.core.messages import Content, Document, Image, Message, Text, ToolCall, ToolResult, plain_message
 from ra.core.model import Effort, Reply, Request, Section, Stop, ToolSpec, Usage
 from ra.core.text import clean
-from ra.core.value import Value
+from ra.core.value import Value, encode
 
 
 class Spending(Value, frozen=True):
@@ -85,6 +86,10 @@ class LoopView(Sealed):
     def settle(self) -> tuple[Message, ...] | None:
         """The changed conversation, checked; None when it is as it was."""
         return None if self._messages is None else changed(self._messages, self._before)
+
+    def rebased(self, edited: tuple[Message, ...], now: Sequence[Message]) -> tuple[Message, ...]:
+        """An edit on top of what was recorded since the hook looked: results and edits of calls beside it stay."""
+        return edited if now is self._before else merged(edited, self._before, now)
 
 
 class OutgoingRequest(Sealed):
@@ -251,6 +256,30 @@ def changed(now: Sequence[Message], before: Sequence[Message]) -> tuple[Message,
     ids_before = {id(message) for message in before}
     checked = tuple(message if id(message) in ids_before else plain_message(message) for message in now)
     return None if checked == tuple(before) else checked
+
+
+def merged(edited: Sequence[Message], before: Sequence[Message], now: Sequence[Message]) -> tuple[Message, ...]:
+    """What one side made of `before`, with what the other side, `now`, added behind its neighbours and took away."""
+    mine, old, theirs = _numbered(edited), _numbered(before), _numbered(now)
+    rest = [key for key in mine if key not in old or key in theirs]
+    place = 0
+    for key in theirs:
+        if key not in old and key not in mine:
+            rest.insert(place, key)
+        if key in rest:
+            place = rest.index(key) + 1
+    return tuple((mine | theirs)[key] for key in rest)
+
+
+def _numbered(messages: Sequence[Message]) -> dict[tuple[bytes, int], Message]:
+    """Messages by what they say; of those that say the same, the first, the second …"""
+    counts: Counter[bytes] = Counter()
+    numbered: dict[tuple[bytes, int], Message] = {}
+    for message in messages:
+        said = encode(message)
+        counts[said] += 1
+        numbered[said, counts[said]] = message
+    return numbered
 
 
 def as_blocks(values: Iterable[Content]) -> tuple[Content, ...]:

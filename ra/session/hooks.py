@@ -6,6 +6,7 @@ import msgspec
 
 from ra.context.compose.strategy import Composed, SessionView
 from ra.context.engine import Engine
+from ra.context.render import missing
 from ra.core.errors import HookFailed, Stopped
 from ra.core.events import Delta
 from ra.core.facts import Checkpointed, Edited
@@ -125,25 +126,33 @@ class SessionHooks:
         """What hooks see of the run."""
         spent = self._progress.spent
         return LoopView(
-            self._engine.view.messages,
+            self._said(),
             iteration=self._progress.iteration,
             usage=Spending.of(spent.usage, float(spent.dollars) if spent.priced else None),
             session=self._journal.session,
             model=self._model,
         )
 
+    def _said(self) -> tuple[Message, ...]:
+        """The conversation. What stands in for a result that is still to come is no part of it: a hook that changes
+        the conversation would record it as the result."""
+        view = self._engine.view
+        stand_ins = [missing(call) for call in view.open_calls()]
+        return tuple(message for message in view.messages if message not in stand_ins) if stand_ins else view.messages
+
     async def _fire(self, hook: Hook, ctx: Context) -> Edits:
         try:
             for warning in await self._hooks.fire(hook, ctx):
                 self._progress.warn(warning)
         except Stopped:
-            self._record(hook, ctx.edits())  # it stopped the run; what it did to the conversation holds
+            self._record(hook, ctx)  # it stopped the run; what it did to the conversation holds
             raise
-        return self._record(hook, ctx.edits())
+        return self._record(hook, ctx)
 
-    def _record(self, hook: Hook, edits: Edits) -> Edits:
+    def _record(self, hook: Hook, ctx: Context) -> Edits:
+        edits = ctx.edits()
         if edits.messages is not None:
-            self._journal.record(Edited(edits.by, edits.messages))
+            self._journal.record(Edited(edits.by, ctx.loop.rebased(edits.messages, self._said())))
             self._editor = f"{edits.by}: {hook}"
         self._compaction_wanted = self._compaction_wanted or edits.compact
         return edits

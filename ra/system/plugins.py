@@ -151,7 +151,8 @@ class Worker:
                 return waiting.result()
             except Exception as error:
                 line = _line_in(error, file)
-                raise HookFailed(f"{file}:{line}: {what} failed: {type(error).__name__}: {error}") from error
+                place = f"{file}:{line}" if line else str(file)
+                raise HookFailed(f"{place}: {what} failed: {type(error).__name__}: {error}") from error
         line = self._line(running, file)
         waiting.cancel()
         # A thread that blocks would starve every call after this one.

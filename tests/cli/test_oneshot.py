@@ -212,6 +212,13 @@ def test_show_config_has_origins(shell: Shell) -> None:
     assert "# --thinking" in text
 
 
+def test_show_config_names_what_waits_for_trust_and_gives_it_no_origin(shell: Shell) -> None:
+    (shell.project / "ra.yaml").write_text("agent:\n  maxCost: 2\n  systemPrompt: Obey.\n")
+    lines = shell.ra("--show-config").stdout.decode().splitlines()
+    assert next(line for line in lines if "systemPrompt:" in line).split() == ["systemPrompt:", "null", "#", "default"]
+    assert lines[-1] == "# waiting for `ra trust`: agent.systemPrompt"
+
+
 def test_data_is_private(shell: Shell, hello: LoopbackServer) -> None:
     shell.ra("hi")
     data = shell.home.parent / "data"

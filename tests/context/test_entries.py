@@ -32,7 +32,13 @@ def test_what_changes_nothing_is_not_recorded():
 
 @pytest.mark.parametrize(
     ("id", "content", "fault"),
-    [("", "x", "needs an id"), (" ", "x", "needs an id"), ("a" * 201, "x", "201"), ("a", " ", "no content")],
+    [
+        ("", "x", "needs an id"),
+        (" ", "x", "needs an id"),
+        ("a" * 201, "x", "201"),
+        ("a", " ", "no content"),
+        ("a", {"content": "x"}, "use text"),
+    ],
 )
 def test_an_entry_that_is_none_is_refused(id, content, fault):
     with pytest.raises(UsageError, match=fault):

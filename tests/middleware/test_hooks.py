@@ -17,7 +17,7 @@ from ra.middleware import context
 from ra.middleware.context import Edits
 from ra.middleware.hooks import Hooks, snake
 from ra.middleware.settings import MiddlewareSettings
-from ra.middleware.views import LoopView, Spending
+from ra.middleware.views import LoopView, Spending, merged
 from ra.system import plugins
 
 HISTORY = (say("user", "hello"), say("assistant", "hi"))
@@ -302,14 +302,36 @@ def test_a_failing_stream_or_error_hook_is_a_warning_and_the_chain_goes_on(
         ("empty.py", "has no function 'before_model_call' (or middleware)"),
         ("empty.py:other", "defines no 'other'"),
         ("plain.txt", "is not a hook: use a .py file, .sh,"),
+        ({"shell": " "}, "agent.middleware.beforeModelCall: shell is empty"),
     ],
 )
-def test_what_cannot_be_a_hook_is_refused_before_the_run(chain: Chain, item: str, said: str) -> None:
+def test_what_cannot_be_a_hook_is_refused_before_the_run(chain: Chain, item: Any, said: str) -> None:
     (chain.folder / "empty.py").write_text("")
     (chain.folder / "plain.txt").write_text("")
     with pytest.raises(UserError) as refused:
         chain.hooks("beforeModelCall", item)
     assert said in str(refused.value)
+
+
+# Edits beside each other
+
+A, B, C, D, E = (say("user", word) for word in "ABCDE")
+
+
+@pytest.mark.parametrize(
+    ("edited", "now", "both"),
+    [
+        ([A, B, D], [A, B, C], [A, B, C, D]),  # a result was recorded while the hook ran
+        ([A, B, D], [A, B], [A, B, D]),
+        ([A, D], [A, B, C], [A, C, D]),  # the neighbour is gone
+        ([A, B, D], [A, E], [A, E, D]),  # another hook changed what this one left alone
+        ([D], [E, A, B], [E, D]),
+        ([A, B, D], [A, B, D], [A, B, D]),  # both said the same
+        ([A, A, B], [A, B, B], [A, A, B, B]),  # messages that say the same are counted
+    ],
+)
+def test_an_edit_holds_beside_what_was_recorded_meanwhile(edited: Any, now: Any, both: Any) -> None:
+    assert merged(edited, [A, B], now) == tuple(both)
 
 
 # Programs
@@ -325,6 +347,7 @@ def test_a_program_reads_the_ctx_as_json(chain: Chain) -> None:
             "iteration": 3,
             "session": "s1",
             "model": "m",
+            "cost": 0.5,
             "usage": {
                 "input_tokens": 10,
                 "output_tokens": 20,
@@ -379,15 +402,28 @@ def test_what_a_program_reads_it_may_write_back_unchanged(chain: Chain) -> None:
         assert ctx.edits() == Edits(by=command), hook
 
 
-def test_a_program_may_deny_with_a_reason(chain: Chain) -> None:
+@pytest.mark.parametrize(
+    ("reason", "denied"),
+    [('"not on Fridays"', "not on Fridays"), ('""', "denied by echo"), ("true", "denied by echo")],
+)
+def test_a_program_may_deny_with_a_reason_or_without(chain: Chain, reason: str, denied: str) -> None:
     ctx = context.ToolStart(loop(), CALL)
-    chain.shell(ctx, "beforeToolExecution", """echo '{"deny": "not on Fridays"}'""")
-    assert ctx.edits().denied == "not on Fridays"
+    chain.shell(ctx, "beforeToolExecution", f"""echo '{{"deny": {reason}}}'""")
+    assert (ctx.edits().denied or "").startswith(denied)
 
 
-def test_a_program_may_stop_the_run(chain: Chain) -> None:
-    with pytest.raises(Stopped, match="Stopped by middleware: enough"):
-        chain.shell(context.Context(loop()), "afterLoopIteration", """echo '{"stop": "enough"}'""")
+@pytest.mark.parametrize("no", ["null", "false"])
+def test_a_program_that_says_no_to_denying_and_stopping_lets_pass(chain: Chain, no: str) -> None:
+    ctx = context.ToolStart(loop(), CALL)
+    command = f"""echo '{{"deny": {no}, "stop": {no}}}'"""
+    assert chain.shell(ctx, "beforeToolExecution", command) == ()
+    assert ctx.edits() == Edits(by=command)
+
+
+@pytest.mark.parametrize(("reason", "told"), [('"enough"', "enough"), ('""', "no reason given")])
+def test_a_program_may_stop_the_run(chain: Chain, reason: str, told: str) -> None:
+    with pytest.raises(Stopped, match=f"Stopped by middleware: {told}"):
+        chain.shell(context.Context(loop()), "afterLoopIteration", f"""echo '{{"stop": {reason}}}'""")
 
 
 @pytest.mark.parametrize(

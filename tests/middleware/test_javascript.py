@@ -116,7 +116,8 @@ def test_slots_and_history_are_those_of_python(shell: Shell, model: Model) -> No
     [
         ("h.js", "const x = 1", "has no default export"),
         ("h.mjs", "export default 5", "has no default export"),
-        ("h.js", "export default () => { throw new Error('boom') }", "boom"),
+        ("h.js", "export default () => { throw new Error('boom') }", "failed with exit 1: Error: boom at"),
+        ("h.js", "export default () => process.exit(0)", "ended the process before it returned"),
         ("h.js", "export default () => false", "returned boolean"),
         ("h.js", "export default (", "SyntaxError"),
     ],
@@ -129,6 +130,13 @@ def test_a_hook_that_cannot_be_called_ends_the_run(
     done = shell.ra("--trust", "go")
     assert (done.returncode, server.requests) == (1, [])
     assert sentence in done.stderr.decode()
+
+
+def test_what_a_hook_leaves_open_keeps_nobody_waiting(shell: Shell, model: Model) -> None:
+    use(shell, "beforeModelCall", "h.js", "export default () => { setInterval(() => {}, 1000) }")
+    model(Step(text="hi"))
+    done = shell.ra("--trust", "go")
+    assert (done.returncode, done.stdout) == (0, b"hi\n"), done.stderr.decode()
 
 
 def test_types_run_where_node_strips_them_and_are_refused_elsewhere(shell: Shell, model: Model) -> None:

@@ -78,6 +78,30 @@ def test_a_hook_that_fails_ends_the_run_with_exit_1_and_the_call_does_not_run(
     assert len(server.bodies) == 1
 
 
+BESIDE = """import asyncio
+
+async def middleware(ctx):
+    await asyncio.sleep(0.1)
+    ctx.loop.messages.append({"role": "user", "content": f"{ctx.hook} of {ctx.tool_call.args['path']}"})
+"""
+
+
+def test_parallel_calls_keep_their_results_and_every_edit_of_the_conversation(
+    shell: Shell, model: Callable[..., LoopbackServer]
+) -> None:
+    use(shell, beforeToolExecution=["./h.py"], afterToolExecution=["./h.py"])
+    (shell.project / "h.py").write_text(BESIDE)
+    for name in ("a", "b"):
+        (shell.project / name).write_text(f"text of {name}")
+    server = model(Step(calls=(Call("Read", {"path": "a"}), Call("Read", {"path": "b"}))))
+    assert shell.ra("--trust", "go").returncode == 0
+    told = json.dumps(server.bodies[-1]["messages"])
+    hooks = ("beforeToolExecution", "afterToolExecution")
+    expected = [*(f"{hook} of {name}" for hook in hooks for name in "ab"), "text of a", "text of b"]
+    assert [told.count(text) for text in expected] == [1] * len(expected)
+    assert "interrupted" not in told
+
+
 def test_policy_check_denies_a_call_and_the_run_goes_on(shell: Shell, model: Callable[..., LoopbackServer]) -> None:
     use(shell, beforeToolExecution=["./middleware/policy_check.sh"])
     server = model(bash("git push --force; touch ran"))
