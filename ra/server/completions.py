@@ -2,7 +2,7 @@
 
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -36,6 +36,7 @@ class CompletionRequest(Struct):
     model: Annotated[str | None, Meta(description="an agent's name; ra is the default agent")] = DEFAULT
     stream: bool | None = False
     stream_options: StreamOptions | None = None
+    n: Annotated[Literal[1] | None, Meta(description="an agent gives one answer")] = 1
     user: Annotated[str | None, Meta(description="the sender")] = None
     metadata: Annotated[
         JsonObject | None, Meta(description="chatId: a chat whose session holds what was said before")
@@ -149,8 +150,16 @@ def _text(message: ChatMessageBody) -> str:
     return "\n".join(str(part.get("text", "")) for part in message.content).strip()
 
 
-def models(agents: list[str]) -> ModelList:
-    return ModelList([ModelBody(name) for name in (DEFAULT, *agents)])
+def models(agents: Iterable[str]) -> ModelList:
+    return ModelList([ModelBody(name) for name in (DEFAULT, *sorted(agents))])
+
+
+def model(agents: Iterable[str], name: str) -> ModelBody:
+    """Raises Refusal with status 404."""
+    matches = [model for model in models(agents).data if model.id == name]
+    if not matches:
+        raise Refusal(404, f"There is no model {name!r}; GET /v1/models lists them.", field="agent")
+    return matches[0]
 
 
 def completion(asked: Asked, run: str, answer: TaskAnswer) -> CompletionBody:

@@ -22,7 +22,7 @@ _REASONS = {
     422: "The Idempotency-Key was used for another task",
     429: "Busy; Retry-After says when to come back",
     500: "The agent's configuration does not hold, or a bug",
-    503: "The server is stopping; the task was not begun, or was interrupted",
+    503: "The server is stopping, its database is away, or the task was interrupted",
 }
 
 _KEY = {
@@ -99,7 +99,7 @@ OPERATIONS = (
         "Sessions of the project, latest first",
         bodies.SessionList,
         parameters=(_limit(50, 500),),
-        refusals=(400, 401, 403),
+        refusals=(400, 401, 403, 503),
     ),
     Operation(
         "get",
@@ -108,7 +108,7 @@ OPERATIONS = (
         "A session with its newest messages",
         bodies.SessionWithMessages,
         parameters=(_ID, _limit(100, 1000)),
-        refusals=(400, 401, 403, 404),
+        refusals=(400, 401, 403, 404, 503),
     ),
     Operation(
         "get",
@@ -117,7 +117,7 @@ OPERATIONS = (
         "Tasks that wait or run, and those that ended recently, newest first",
         bodies.RunList,
         parameters=(_filter("state", *get_args(bodies.RunState)), _filter("agent"), _filter("chatId"), _limit(50, 500)),
-        refusals=(400, 401, 403),
+        refusals=(400, 401, 403, 503),
     ),
     Operation(
         "get",
@@ -126,7 +126,7 @@ OPERATIONS = (
         "State, usage and cost of a run",
         bodies.RunBody,
         parameters=(_ID,),
-        refusals=(401, 403, 404),
+        refusals=(401, 403, 404, 503),
     ),
     Operation(
         "get",
@@ -136,7 +136,7 @@ OPERATIONS = (
         None,
         events=True,
         parameters=(_ID, {"name": "Last-Event-ID", "in": "header", "schema": _EVENT_ID}),
-        refusals=(400, 401, 403, 404),
+        refusals=(400, 401, 403, 404, 503),
     ),
     Operation(
         "delete",
@@ -145,7 +145,7 @@ OPERATIONS = (
         "End a run, as Ctrl-C does; what was done so far stays in the session",
         bodies.RunBody,
         parameters=(_ID,),
-        refusals=(401, 403, 404),
+        refusals=(401, 403, 404, 503),
     ),
     Operation(
         "post",
@@ -160,7 +160,23 @@ OPERATIONS = (
         refusal=completions.CompletionError,
     ),
     Operation(
-        "get", "/v1/models", "models", "The agents as OpenAI's models", completions.ModelList, refusals=(401, 403)
+        "get",
+        "/v1/models",
+        "models",
+        "The agents as OpenAI's models",
+        completions.ModelList,
+        refusals=(401, 403),
+        refusal=completions.CompletionError,
+    ),
+    Operation(
+        "get",
+        "/v1/models/{id}",
+        "showModel",
+        "One of them",
+        completions.ModelBody,
+        parameters=(_ID,),
+        refusals=(401, 403, 404),
+        refusal=completions.CompletionError,
     ),
     Operation(
         "get",
@@ -231,9 +247,7 @@ def _described(operation: Operation) -> Json:
         "responses": {"200": answer} | {str(status): answer for status in operation.other_answers},
     }
     for status in operation.refusals:
-        # The access check answers 401 and 403 before a route is looked for.
-        body = bodies.RefusalBody if status in (401, 403) else operation.refusal
-        described["responses"][str(status)] = _refusal(status, body)
+        described["responses"][str(status)] = _refusal(status, operation.refusal)
     if operation.parameters:
         described["parameters"] = list(operation.parameters)
     if operation.request is not None:

@@ -14,7 +14,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, compile_path
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from ra.core.errors import RaError, UserError
+from ra.core.errors import RaError, StoreError, UserError
 from ra.core.facts import Said
 from ra.core.messages import Message, Text, ToolResult
 from ra.core.model import TokenCounts
@@ -54,6 +54,7 @@ ROUTES = (
     ("GET", "/runs/{id}/events", "follow"),
     ("POST", "/v1/chat/completions", "completions"),
     ("GET", "/v1/models", "models"),
+    ("GET", "/v1/models/{id}", "model"),
     ("GET", "/metrics", "metrics"),
     ("GET", "/healthz", "healthz"),
     ("GET", "/livez", "livez"),
@@ -102,13 +103,13 @@ def routes(tasks: Tasks, gate: AccessRules, store: Store, project: str) -> ASGIA
         return StreamingResponse(tasks.follow(body.id, int(last)), media_type="text/event-stream", headers=_STREAM)
 
     async def completion(request: Request) -> Response:
-        try:
-            return await _completion(tasks, request)
-        except Refusal as refusal:
-            return _refusal(refusal, completions.error_body(refusal))
+        return await _completion(tasks, request)
 
     async def models(_: Request) -> Response:
-        return _json(completions.models(sorted(tasks.agents.base.config.agents)))
+        return _json(completions.models(tasks.agents.base.config.agents))
+
+    async def model(request: Request) -> Response:
+        return _json(completions.model(tasks.agents.base.config.agents, request.path_params["id"]))
 
     async def metrics(_: Request) -> Response:
         return Response(tasks.metrics.text(await tasks.load()), media_type=MEDIA)
@@ -138,6 +139,7 @@ def routes(tasks: Tasks, gate: AccessRules, store: Store, project: str) -> ASGIA
         "follow": follow,
         "completions": completion,
         "models": models,
+        "model": model,
         "metrics": metrics,
         "healthz": healthz,
         "livez": livez,
@@ -169,7 +171,7 @@ class _Guarded:
             peer = scope.get("state", {}).get("peer_uid")
             access.admit(self._gate, _headers(scope), path=scope["path"], peer_uid=peer)
         except Refusal as refusal:
-            await _refusal(refusal)(scope, receive, send)
+            await _refusal(refusal, scope["path"])(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
@@ -305,20 +307,27 @@ def _retry(seconds: int | None) -> dict[str, str]:
     return {} if seconds is None else {"Retry-After": str(seconds)}
 
 
-def _refusal(refusal: Refusal, body: msgspec.Struct | None = None) -> Response:
+def _refusal(refusal: Refusal, path: str) -> Response:
     extra = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
     # The rest of a body that is not read must not be taken for the next request.
     headers = {"Connection": "close"} | _retry(refusal.retry_after_s) | extra
-    return _json(body or refusal.body, refusal.status, headers)
+    return _json(_error_body(refusal, path), refusal.status, headers)
 
 
-async def _refused(_: Request, error: Exception) -> Response:
+def _error_body(refusal: Refusal, path: str) -> JsonObject | msgspec.Struct:
+    """Under /v1 as OpenAI's clients read it."""
+    return completions.error_body(refusal) if path.startswith("/v1/") else refusal.body
+
+
+async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, Refusal)
-    return _refusal(error)
+    return _refusal(error, request.scope["path"])
 
 
-async def _failed(_: Request, error: Exception) -> Response:
-    return _json({"error": str(error)}, 500)
+async def _failed(request: Request, error: Exception) -> Response:
+    if isinstance(error, StoreError):  # that may pass
+        return _refusal(Refusal(503, str(error), retry_after_s=2), request.scope["path"])
+    return _json(_error_body(Refusal(500, str(error)), request.scope["path"]), 500)
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
@@ -328,7 +337,8 @@ async def _no_route(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == 405:  # Starlette names the methods of the first route alone
         headers["Allow"] = ", ".join(_methods(request.url.path))
-    return _json({"error": message if error.status_code in (404, 405) else error.detail}, error.status_code, headers)
+    refusal = Refusal(error.status_code, message if error.status_code in (404, 405) else error.detail)
+    return _json(_error_body(refusal, request.scope["path"]), error.status_code, headers)
 
 
 def _methods(path: str) -> list[str]:

@@ -392,6 +392,8 @@ class RunTable:
             await connection.execute("DELETE FROM ra_runs WHERE ended < %s", (now - DAY_S,))
 
     async def _stored(self, where: LiteralString, values: Sequence[object]) -> list[StoredRun]:
+        if any(isinstance(value, str) and "\0" in value for value in values):
+            return []  # PostgreSQL has no such text, so nothing that is stored can match
         return [_stored_run(row) for row in await self._rows(_SELECT + where, values)]
 
     async def _rows(

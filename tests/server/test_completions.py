@@ -78,6 +78,7 @@ def test_what_was_said_before_goes_along_unless_a_chat_holds_it(served: Served) 
 
 def test_models_are_the_agents(served: Served) -> None:
     assert [model.id for model in served.client.models.list()] == ["ra", "devops-agent"]
+    assert served.client.models.retrieve("devops-agent").owned_by == "ra"
 
 
 def test_mistakes_are_errors_of_the_client(served: Served) -> None:
@@ -87,7 +88,14 @@ def test_mistakes_are_errors_of_the_client(served: Served) -> None:
     image = {"type": "image_url", "image_url": {"url": "data:,"}}
     with pytest.raises(openai.BadRequestError, match="not supported"):
         served.client.chat.completions.create(model="ra", messages=[{"role": "user", "content": [image]}])
-    with pytest.raises(openai.AuthenticationError):
+    with pytest.raises(openai.BadRequestError) as twice:
+        served.client.chat.completions.create(model="ra", messages=[{"role": "user", "content": "hi"}], n=2)
+    assert twice.value.param == "n"
+    with pytest.raises(openai.NotFoundError, match="no model 'gpt-4o'"):
+        served.client.models.retrieve("gpt-4o")
+    with pytest.raises(openai.NotFoundError, match="no POST /v1/embeddings"):
+        served.client.embeddings.create(model="ra", input="hi")
+    with pytest.raises(openai.AuthenticationError, match="token"):
         served.client.with_options(api_key="x" * 20).chat.completions.create(
             model="ra", messages=[{"role": "user", "content": "hi"}]
         )

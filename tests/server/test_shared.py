@@ -100,6 +100,18 @@ def test_a_client_of_any_worker_gets_the_stream_the_state_and_the_answer(
     assert rest.startswith("id: 4\n")
 
 
+@pytest.mark.parametrize("path", ["/runs?agent=%00", "/runs?chatId=a%00", "/runs/%00", "/runs/%00/events"])
+def test_a_name_that_no_row_can_have_matches_nothing(
+    workers: Callable[[int], list[Daemon]], model: Model, path: str
+) -> None:
+    model()
+    status, body, _ = workers(1)[0].ask("GET", path)
+    assert (status, body) in (
+        (200, {"runs": []}),
+        (404, {"error": "There is no such run; those that ended are forgotten after a while."}),
+    )
+
+
 def test_a_key_runs_once_however_many_workers_are_sent_it(workers: Callable[[int], list[Daemon]], model: Model) -> None:
     server = model(lambda body: Step(text="Done.", delay_s=0.2))
     pair = workers(2)
@@ -138,7 +150,7 @@ def test_a_dead_worker_gives_its_tasks_back_and_what_it_had_begun_is_told_as_int
     server = model(lambda body: Step(text="Done.", delay_s=0 if "waiting" in asked(body) else 30))
     (dying,) = workers(1)
     dying.send_and_go("begun", "d", key="kb")
-    until(lambda: dying.get("/runs?state=running")["runs"])
+    until(lambda: server.bodies)  # a run is begun a moment before its model is asked
     dying.send_and_go("waiting", "d", key="kw")
     dying.process.kill()
     dying.process.wait()
