@@ -216,7 +216,9 @@ class _Parser(argparse.ArgumentParser):
         unknown = message.removeprefix("unrecognized arguments: ")
         if unknown != message:
             flag = unknown.split()[0].split("=")[0]
-            matches = difflib.get_close_matches(flag, [*BY_FLAG, *ELSEWHERE], n=1, cutoff=0.7)
+            known = [*BY_FLAG, *ELSEWHERE]
+            longer = [name for name in known if name.startswith("--") and flag.startswith(f"{name}-")]
+            matches = longer or difflib.get_close_matches(flag, known, n=1, cutoff=0.7)
             meant = ELSEWHERE.get(matches[0], matches[0]) if matches else ""
             hint = f"; did you mean {meant}?" if meant else "; see ra --help."
             raise UsageError(f"Unknown flag {flag}{hint} A prompt that begins with a dash goes after `--`.")

@@ -1,17 +1,17 @@
 """Answer words that were meant as a command, a flag, a file or a model, instead of paying for them as a prompt."""
 
-import difflib
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from ra.cli import flags
 from ra.core.value import Value
 
-CLOSE = 0.72  # of difflib's ratio: modle is close to models, test is not close to trust
-PREFIX = 4  # letters of a command that are enough to be taken for it: sess, perm
-
 # Words that other programs have as commands, and what does the same here.
 ELSEWHERE = {
+    "about": "ra --version, or ra doctor",
+    "api-key": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
+    "apikey": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
     "ask": 'ra "your question"',
     "auth": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
     "budget": 'ra --max-cost 0.50 "your question"; ra cost shows what was spent',
@@ -20,15 +20,19 @@ ELSEWHERE = {
     "commands": "ra --help",
     "commit": 'ra "commit the changes"',
     "completion": "ra --install-completion",
+    "configure": "ra config",
     "continue": "ra -c",
     "copy": "ra -c --fork",
+    "daemon": "ra serve",
     "debug": 'ra -v "your question", or ra doctor',
     "demo": "ra tour",
     "edit": 'ra "what to change in @file"; --edits auto does not ask',
+    "env": "ra --show-config, or ra doctor",
     "exec": 'ra "your question"',
     "exit": "nothing: ra is not running. In the interactive prompt, /quit leaves",
     "export": "ra sessions export ID",
     "fork": "ra -c --fork",
+    "gui": "ra open, or ra serve",
     "history": "ra sessions list",
     "hooks": "ra --show-context, and agent.middleware in ra.yaml",
     "info": "ra doctor",
@@ -62,19 +66,28 @@ ELSEWHERE = {
     "search": "ra recall WORDS",
     "settings": "ra --show-config, or ra config",
     "setup": "ra doctor",
+    "shell": "ra, without a prompt",
+    "signin": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
+    "sign-in": "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it",
     "skill": "ra --show-context",
     "skills": "ra --show-context",
     "spend": "ra cost",
     "start": "ra, without a prompt",
     "stats": "ra cost",
     "status": "ra doctor",
+    "tokens": "ra context, or ra cost",
     "tools": "ra permissions, or /tools in the interactive prompt",
+    "tui": "ra, without a prompt",
     "tutorial": "ra tour",
+    "ui": "ra, without a prompt, or ra open",
     "uninstall": "pip uninstall ra-agent",
     "update": "pip install --upgrade ra-agent",
     "upgrade": "pip install --upgrade ra-agent",
     "usage": "ra cost",
+    "web": "ra open, or ra serve",
+    "webui": "ra open, or ra serve",
     "whoami": "ra doctor",
+    "yolo": 'ra --edits auto "your question"',
 }
 
 # The commands of the interactive prompt: their table is too slow to load for a word on the command line.
@@ -104,6 +117,7 @@ SLASH = (
 SYNONYMS = {
     "agents": "!ra agent",
     "bug": "!ra doctor",
+    "bye": "/quit, or press Ctrl-D",
     "copy": "/fork",
     "doctor": "!ra doctor",
     "export": "!ra sessions export ID",
@@ -120,6 +134,7 @@ SYNONYMS = {
     "new": "/clear",
     "pins": "/entries",
     "provider": "/model PROVIDER/NAME",
+    "q": "/quit, or press Ctrl-D",
     "reset": "/clear",
     "restart": "/clear",
     "save": "nothing: every step is stored; /sessions lists the sessions",
@@ -143,8 +158,27 @@ FAMILIES = ("claude", "opus", "sonnet", "haiku", "gpt", "gemini")
 SUBCOMMANDS = {"list", "ls", "show", "add", "rm", "remove", "delete", "get", "set", "status", "info"}
 """What any program's commands are followed by."""
 
+NEED_MORE = {"attach", "drop", "forget", "keep", "omit", "pin"}
+"""Commands that want an argument: without one, and without a slash, they are words to the model."""
+
+ARGUMENTS = {
+    "context": {"all", "diff", "messages"},
+    "cost": {"day", "model", "session", "source", "tool"},
+    "edits": {"ask", "auto", "off"},
+    "strategy": {"layered", "planner", "timeline"},
+    "thinking": {"adaptive", "high", "low", "medium", "off"},
+}
+"""Words that make a command of a line even without its slash."""
+
 EVERY_TOOL_HAS = {"chat", "exit", "init", "login", "logout", "quit", "resume", "tools", "update", "upgrade"}
 """Words that are no prompt even behind a pipe or in a conversation, where `review` and `continue` are."""
+
+FILES = {
+    *("c", "cfg", "conf", "cpp", "css", "csv", "go", "h", "html", "ini", "ipynb", "java", "json", "jsonl", "jsx"),
+    *("kt", "log", "md", "pdf", "php", "png", "py", "rb", "rs", "sh", "sql", "swift", "toml", "ts", "tsx", "txt"),
+    *("xml", "yaml", "yml"),
+}
+"""Endings that make a file's name of a word; `node.js` may be a prompt."""
 
 SHELL_WORDS = {"ls", "pwd", "cd", "cat", "git", "make", "pytest", "top", "ps", "vim", "nano", "man"}
 
@@ -168,13 +202,15 @@ def on_command_line(argv: Sequence[str], program: str = "ra", *, piped: bool = F
     if first == "help" and len(words) <= 2 and (len(words) == 1 or words[1] in flags.COMMANDS):
         return Meant(run=(*words[1:], "--help"))
     if len(words) > 1:
-        return _subcommand(first, words[1], program)
+        return _two_words(first, words[1], program)
     return _single(words[0], program, about=piped or any(word in CONTINUES for word in argv))
 
 
-def _subcommand(first: str, second: str, program: str) -> Meant | None:
-    """`session list`: a near miss of a command, followed by one of its subcommands."""
-    command = close(first, flags.COMMANDS)
+def _two_words(first: str, second: str, program: str) -> Meant | None:
+    """`session list`: a near miss of a command, followed by one of its subcommands; `resume ID`."""
+    if first == "resume" and re.fullmatch(r"[0-9a-f]{6,}", second):
+        return Meant(f"There is no command {first}; write: {program} --resume {second}")
+    command = _close(first, flags.COMMANDS)
     if command is None or first in flags.COMMANDS:
         return None
     if second in _subcommands(command):
@@ -195,8 +231,11 @@ def _single(word: str, program: str, *, about: bool) -> Meant | None:
 
     `about`: the prompt is about a text or a conversation, so that one word may well be all of it.
     """
-    lower = word.lower().rstrip("?!.")
+    lower = word.lower().rstrip("?!.").removesuffix("()")
     anyway = f"To ask the model just that: {program} -- {word}"
+    first, _, second = re.sub("[-_:]", " ", lower, count=1).partition(" ")
+    if second and first in flags.COMMANDS and second in _subcommands(first):
+        return Meant(f"There is no command {word}; write: {program} {first} {second}. {anyway}")
     if lower == "version":
         return Meant(run=("--version",))
     if word == "?":
@@ -205,57 +244,45 @@ def _single(word: str, program: str, *, about: bool) -> Meant | None:
         return Meant(f"{word} is not a command here; what you want is: {ELSEWHERE[lower]}. {anyway}")
     if lower.startswith("/") and _slash(lower[1:]):
         return Meant(f"{word} is a command of the interactive prompt: start {program}, then type it there. {anyway}")
-    if command := close(lower, flags.COMMANDS):
+    if command := _close(lower, flags.COMMANDS):
         return Meant(f"There is no command {word}; did you mean {program} {command}? {anyway}")
-    if _exists(word.removeprefix("@")):
+    if not (about and word.isalpha()) and _exists(word.removeprefix("@")):  # `git diff | ra tests` is no folder
         name = word.removeprefix("@")
         kind = "folder" if Path(name).expanduser().is_dir() else "file"
         return Meant(f'{name} is a {kind}; say what to do with it: {program} "explain @{name}". {anyway}')
+    if "." in word[1:-1] and lower.rpartition(".")[2] in FILES:
+        return Meant(f"There is no file {word} here. {anyway}")
     if _is_model(lower):
         return Meant(f'{word} is a model; write: {program} -m {word} "your question". {anyway}')
-    if flag := close(lower, ("help", "version")):
+    if flag := _close(lower, ("help", "version")):
         return Meant(f"There is no command {word}; did you mean {program} --{flag}? {anyway}")
     if about:
         return None
-    if lower not in SLASH and (elsewhere := one_typo(lower, ELSEWHERE)):
+    if lower in SHELL_WORDS:
+        return Meant(f"{word} is a command of your shell; here it would be a prompt. {anyway}")
+    if lower not in SLASH and (elsewhere := _one_slip(lower)):
         return Meant(f"There is no command {word}; for {elsewhere}: {ELSEWHERE[elsewhere]}. {anyway}")
-    if slash := close(lower, SLASH):
+    if slash := _close(lower, SLASH):
         return Meant(
             f"There is no command {word}; /{slash} is one of the interactive prompt: start {program}. {anyway}"
         )
     return None
 
 
-def close(word: str, names: Iterable[str]) -> str | None:
-    """The name that a misspelt word is near to; a beginning or a longer form of it counts."""
-    word, choices = word.lower(), list(names)
-    if len(word) < 3:
-        return None
-    for name in choices:
-        longer = len(name) >= PREFIX and word.startswith(name) and len(word) - len(name) <= 2
-        if len(word) >= PREFIX and (longer or name.startswith(word)):
-            return name
-    return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=CLOSE)), None)
+def _close(word: str, names: Iterable[str]) -> str | None:
+    from ra.cli import spelling  # only for a word that stands alone
+
+    return spelling.close(word, names)
 
 
-def one_typo(word: str, names: Iterable[str]) -> str | None:
-    """The name that differs by one letter, or by two that changed places: other words of a language are farther off."""
-    return next((name for name in names if len(word) > PREFIX and _is_one_typo(word, name)), None)
+def _one_slip(word: str) -> str | None:
+    from ra.cli import spelling  # as above
 
-
-def _is_one_typo(word: str, name: str) -> bool:
-    if abs(len(word) - len(name)) > 1 or word == name:
-        return False
-    start = next((at for at, (left, right) in enumerate(zip(word, name, strict=False)) if left != right), None)
-    if start is None:
-        return True  # one letter more, or less, at the end
-    left, right = word[start:], name[start:]
-    swapped = left[:2] == right[1::-1] and left[2:] == right[2:]
-    return swapped or left[1:] == right[1:] or left[1:] == right or left == right[1:]
+    return spelling.one_slip(word, ELSEWHERE)
 
 
 def _slash(name: str) -> bool:
-    return close(name, SLASH) is not None
+    return _close(name, SLASH) is not None
 
 
 def _exists(name: str) -> bool:
@@ -266,12 +293,11 @@ def _exists(name: str) -> bool:
 
 
 def _is_model(name: str) -> bool:
-    if name in FAMILIES:
-        return True
-    if "-" not in name:
-        return False
-    if name.startswith(tuple(f"{family}-" for family in FAMILIES)):
+    """A family, or one with a version behind it; else a name of the catalog."""
+    if name in FAMILIES or re.match(rf"({'|'.join(FAMILIES)})(-|\d)", name):
         return True  # a run with -m says what the catalog has in its place
+    if not re.search(r"[-\d]", name):
+        return False
     from ra.providers import catalog  # the run would load it a moment later
 
     return any(row.info.id == name for row in catalog.rows())
@@ -279,21 +305,40 @@ def _is_model(name: str) -> bool:
 
 def in_conversation(text: str, names: Sequence[str] = SLASH) -> str:
     """What to say about a line of the interactive prompt that was meant as a command; "" for a prompt."""
-    words = text.split()
-    first = words[0].lower() if words else ""
-    if len(words) == 1 and first in names:
-        return f"Type /{first} for the command."
-    if len(words) == 1 and (name := close(first, names)) and not first.startswith("@"):
-        return f"Did you mean /{name}?"
-    if len(words) == 1 and first in SYNONYMS and first not in ALSO_PROMPTS:
-        return f"Type {SYNONYMS[first]}."
-    if len(words) == 1 and first in SHELL_WORDS:
-        return f"Type !{first} to run it in your shell."
-    if first.startswith("-") and first.partition("=")[0] in flags.BY_FLAG:
-        flag = flags.BY_FLAG[first.partition("=")[0]].names[-1].removeprefix("--")
-        there = f"Type /{flag} here." if flag in names else "Leave with /quit, and start ra with the flag."
-        return f"Flags belong on the command line. {there}"
-    if first in ("ra", "agentx") and len(words) > 1 and (words[1] in flags.COMMANDS or words[1] in flags.BY_FLAG):
+    words = text.lower().split()
+    first = words[0] if words else ""
+    if len(words) == 1:
+        return _one_word(first.rstrip("?!."), names)
+    if len(words) == 2 and (words[1] in ARGUMENTS.get(first, ()) or (first == "model" and _is_model(words[1]))):
+        return f"Type /{' '.join(words)} for the command."
+    if first.startswith("-"):
+        return _flag(first, names)
+    if first in ("ra", "agentx") and (words[1] in flags.COMMANDS or words[1] in flags.BY_FLAG):
         there = f" Type /{words[1]}, or" if words[1] in names else " Type"
         return f"You are in ra already.{there} !{text.strip()} to run it in your shell."
     return ""
+
+
+def _one_word(word: str, names: Sequence[str]) -> str:
+    if word.startswith("-"):
+        return _flag(word, names)
+    if word in names:
+        return "" if word in NEED_MORE else f"Type /{word} for the command."
+    if word in SYNONYMS:
+        return "" if word in ALSO_PROMPTS else f"Type {SYNONYMS[word]}."
+    if word in SHELL_WORDS:
+        return f"Type !{word} to run it in your shell."
+    if word in FAMILIES:
+        return f"Type /model {word} to go on with it."
+    if not word.startswith("@") and (name := _close(word, names)):
+        return f"Did you mean /{name}?"
+    return ""
+
+
+def _flag(word: str, names: Sequence[str]) -> str:
+    flag = flags.BY_FLAG.get(word.partition("=")[0])
+    if flag is None:
+        return ""
+    name = flag.names[-1].removeprefix("--")
+    there = f"Type /{name} here." if name in names else "Leave with /quit, and start ra with the flag."
+    return f"Flags belong on the command line. {there}"

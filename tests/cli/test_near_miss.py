@@ -24,6 +24,17 @@ from tests.cli.conftest import Shell
         (["/compact"], "interactive prompt"),
         (["notes.txt"], 'ra "explain @notes.txt"'),
         (["--modle", "x", "hi"], "--model"),
+        (["--continue-session", "hi"], "--continue?"),
+        (["mcp-list"], "ra mcp list"),
+        (["resume", "f1f447ef20"], "ra --resume f1f447ef20"),
+        (["cart.py"], "There is no file cart.py here"),
+        (["gpt5"], "ra -m gpt5"),
+        (["opus-4"], "ra -m opus-4"),
+        (["signin"], "ra doctor"),
+        (["apikey"], "ANTHROPIC_API_KEY"),
+        (["tokens"], "ra context"),
+        (["git"], "command of your shell"),
+        (["cnotext"], "ra context"),
     ],
 )
 def test_a_near_miss_is_exit_2_and_never_sent(shell: Shell, hello: LoopbackServer, words: list[str], hint: str) -> None:
@@ -60,6 +71,47 @@ def test_one_word_about_piped_text_is_a_prompt(word: str) -> None:
 @pytest.mark.parametrize("word", ["login", "sesions", "exit"])
 def test_behind_a_pipe_too_a_command_is_no_prompt(word: str) -> None:
     assert near_miss.on_command_line([word], piped=True) is not None
+
+
+REAL_PROMPTS = """
+next commit confirm think retry clean content contents print reset edit recap remind quiet patch match plain point work
+really learn linear state test tests fix explain why? warum weiter danke erkläre prüfen übersetze kürzer held hell
+继续 为什么 解释 修复 なぜ продолжай résume résumé resumen continuer continua corrige gracias node.js
+"""
+
+
+@pytest.mark.parametrize("word", REAL_PROMPTS.split())
+def test_a_word_of_a_language_is_no_misspelt_command(word: str) -> None:
+    assert near_miss.on_command_line([word], piped=True) is None
+    assert near_miss.in_conversation(word) == ""
+
+
+@pytest.mark.parametrize(
+    "answer", ["keep", "drop", "forget", "yes", "no", "the second", "option 2", "keep it", "thinking"]
+)
+def test_an_answer_to_the_model_is_sent_unless_it_is_a_whole_command(answer: str) -> None:
+    assert bool(near_miss.in_conversation(answer)) == (answer == "thinking")
+
+
+@pytest.mark.parametrize(
+    ("line", "hint"),
+    [
+        ("edits auto", "Type /edits auto"),
+        ("thinking high", "Type /thinking high"),
+        ("model opus", "Type /model opus"),
+        ("context all", "Type /context all"),
+        ("cost?", "Type /cost"),
+        ("sonnet", "Type /model sonnet"),
+        ("bye", "Type /quit"),
+        ("cmopact", "Did you mean /compact?"),
+        ("sesions", "Did you mean /sessions?"),
+        ("stratgey", "Did you mean /strategy?"),
+        ("udno", "Did you mean /undo?"),
+        ("permisions", "Did you mean /permissions?"),
+    ],
+)
+def test_a_command_without_its_slash_is_no_prompt(line: str, hint: str) -> None:
+    assert hint in near_miss.in_conversation(line)
 
 
 def test_help_and_version_do_what_is_meant(shell: Shell) -> None:

@@ -35,7 +35,9 @@ SLICE_S = 0.003  # that anything may take before the keyboard is looked at
 TWICE_S = 2.0  # a second Ctrl-C within this time leaves
 LAST_WORDS_S = 1.0  # for a run to record what it had, when its user leaves
 
-SPOKEN = {"exit": "/quit", "quit": "/quit", "/exit": "/quit", "?": "/help", "/?": "/help"}
+SPOKEN = {"?": "/help", "/?": "/help"} | dict.fromkeys(
+    ("exit", "quit", "/exit", "exit()", "quit()", ":q", ":wq"), "/quit"
+)
 """What other programs understand, and the command here."""
 
 QUIET = "/edits next"  # Shift-Tab: the status line is the answer
