@@ -57,7 +57,8 @@ _EXPLAINED = (
     r"(?i)un(supported|known|recognized|expected)|(not|n't) support|deprecated|missing|required|malformed|not found"
     r"|does not exist|not (allowed|permitted|available)|must (be|have|not|alternate|match|start|end)|polic(y|ies)"
     r"|safety|invalid (type|value|model|json|schema|base64|image|url|signature|role|tool|parameter|field|enum)|flagged"
-    r"|blocked|tool_use|tool_result|tool_call|function|image|thinking|schema|json|temperature|max_\w*tokens|\w+[.\[]\d+\]?\."
+    r"|blocked|tool_use|tool_result|tool_call|too many tools|array|function|image"
+    r"|thinking|schema|json|temperature|max_\w*tokens|\w+[.\[]\d+\]?\."
 )
 _WAIT = r"(?i)(?:try again|retry) in (?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(ms|s))?"
 _TAG = r"(?is)<(script|style|head)\b.*?</\1>|<[^>]+>"

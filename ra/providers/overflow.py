@@ -107,13 +107,19 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     ),
     # Together, Hugging Face TGI
     (
-        rf"must be <= {_LIMIT}\. Given: {_SENT} `inputs` tokens",
+        rf"must be <= {_LIMIT}\. Given: {_SENT} `?inputs`? tokens",
         "Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097. Given: 4000 `inputs` tokens and "
         "500 `max_new_tokens`",
     ),
     (
         rf"`inputs` must have less than {_LIMIT} tokens\. Given: {_SENT}",
         "Input validation error: `inputs` must have less than 4096 tokens. Given: 5012",
+    ),
+    # Gateways that show their sum
+    (
+        rf"(?:prompt|input)[_ ]tokens?\W{{1,3}}{_SENT}\b[^.\n]{{0,40}}> "
+        rf"(?:context|window|limit|max)\w*\W{{1,3}}{_LIMIT}",
+        "prompt_tokens (9214) + max_tokens (1024) > context_window (8192)",
     ),
     # GitHub Copilot, Moonshot, DashScope, LM Studio
     (
@@ -137,6 +143,8 @@ PATTERNS: tuple[tuple[str, str], ...] = (
     (r"exceeds the context window", "Your input exceeds the context window of this model. Please adjust your input."),
     (r"prompt is too long", "Prompt is too long"),
     (r"input is too long for requested model", "ValidationException: Input is too long for requested model."),
+    # vLLM, when the prompt leaves less than nothing for the answer
+    (r"max_\w*tokens must be at least 1, got -\d", "max_tokens must be at least 1, got -1022."),
     (r"exceeded max context length by", "prompt too long; exceeded max context length by 412 tokens"),
     (
         r"input length exceeds (?:the |maximum )?(?:maximum )?context length",
@@ -180,14 +188,20 @@ _WHAT = r"(?:context|prompt|(?:input|text|request|sequence|conversation|chat|his
 _WORDS = rf"(?i)\b{_WHAT}[^.\n]{{0,80}}\b(?:{_LONG})|\b(?:{_LONG})\b[^.\n]{{0,80}}\b{_WHAT}"
 _OTHERWISE = (
     r"(?i)max\w*.?tokens\b.{0,20}(?:must|:|is too large|cannot|greater|exceeds)|maximum output|output tokens"
-    r"|budget_tokens|completion tokens|expected an? (?:array|string)|images?\b|\bMB\b|megabytes|\btools?\b"
-    r"|stop sequences|deadline"
+    r"|budget_tokens|completion tokens|expected an? (?:array|string)|images?\b(?![^.\n]{0,40}\btokens?\b)|\bMB\b"
+    r"|megabytes|\btools?\b|stop sequences|deadline"
 )
+_UNIT = r"(?P<unit>[km])?\b(?! bytes| char)"
 _NAMED = (
-    r"(?i)\b(?:up to|at most|cannot exceed|max(?:imum)?(?: \w+){0,3}?|limit)(?: of| is|:)? "
-    rf"\(?{_LIMIT}\b(?! bytes| char)"
+    r"(?i)\b(?:up to|at most|(?:cannot|not) exceed|max(?:imum)?(?: \w+){0,3}?|limit)(?: of| is|:)?[ =]"
+    rf"\(?{_LIMIT}{_UNIT}"
 )
+_SIZED = rf"(?i)\b{_LIMIT}{_UNIT}[- ]tokens? (?:context|window|limit)"
+_UNITS = {"": 1, "k": 1000, "m": 1_000_000}
+_FIGURE = rf"(?i)(?<![\d.,])(?<!code )(?<!code: )(?<!code\": )(?<!code\":){_N}(?![km\d])\b(?! bytes| char)"
 _SMALLEST = 256  # tokens: a smaller number in such a sentence is no window
+_ANSWER = r"(?i)output|completion|max_\w*tokens"  # one of two figures may be its room
+_ALIKE = 0.5  # of what was sent: two figures that are further apart are hardly a window and what went over it
 
 
 def overflow(text: str, *, status: int = 400) -> Overflow | None:
@@ -199,10 +213,18 @@ def overflow(text: str, *, status: int = 400) -> Overflow | None:
             numbers = match.groupdict()
             return Overflow(_number(numbers.get("limit")), _number(numbers.get("sent")))
     if status in (400, 413, 422) and re.search(_WORDS, text) and not re.search(_OTHERWISE, text):
-        named = re.search(_NAMED, text)
-        limit = _number(named["limit"]) if named else None
-        return Overflow(limit if limit and limit >= _SMALLEST else None, None)
+        return _figures(text)
     return None
+
+
+def _figures(text: str) -> Overflow:
+    """The window that a text of unknown form names: as a maximum, or as the smaller one of two figures."""
+    figures = sorted({figure for match in re.findall(_FIGURE, text) if (figure := _number(match) or 0) >= _SMALLEST})
+    if len(figures) == 2 and figures[0] >= figures[1] * _ALIKE and not re.search(_ANSWER, text):
+        return Overflow(*figures)
+    named = re.search(_NAMED, text) or re.search(_SIZED, text)
+    limit = (_number(named["limit"]) or 0) * _UNITS[(named["unit"] or "").lower()] if named else 0
+    return Overflow(limit if limit >= _SMALLEST else None, None)
 
 
 def _number(text: str | None) -> int | None:

@@ -38,6 +38,7 @@ NUMBERS = {
     "9012": (4096, 9012),
     "received 5400": (4096, 5400),
     "count is 1200134": (1048576, 1200134),
+    "prompt_tokens (9214)": (8192, 9214),
 }
 
 
@@ -77,6 +78,20 @@ def test_each_overflow_example_is_read_with_its_numbers(pattern: str, example: s
         ("Sorry, too many input tokens (max 20000).", Overflow(20000, None)),
         ("The conversation exceeds what this deployment accepts.", Overflow(None, None)),
         ("Requests exceeding the context are rejected by policy 42", Overflow(None, None)),
+        ("Context length exceeded: max input 8k tokens.", Overflow(8000, None)),
+        ("request exceeds the model's 32K-token context", Overflow(32000, None)),
+        ("Input too large. Max 1M tokens.", Overflow(1_000_000, None)),
+        ("sequence length 9214 exceeds model capacity of 8192", Overflow(8192, 9214)),
+        ("Token limit exceeded (limit=8,192, actual=9,214)", Overflow(8192, 9214)),
+        ('Too many tokens: 50000 were sent. {"code": 40303}', Overflow(None, None)),
+        ("Too many tokens: 5000 in the prompt and 4096 for the completion", Overflow(None, None)),
+        ("Total characters of the input must not exceed 30000 characters, got 41233.", Overflow(None, None)),
+        ("Total tokens of image and text exceed max message tokens.", Overflow(None, None)),
+        (
+            "inputs tokens + max_new_tokens must be <= 8192. Given: 9214 inputs tokens and 20 of answer",
+            Overflow(8192, 9214),
+        ),
+        ("Too many tools: 140 tools exceed the maximum of 128.", None),
         ("too many tokens: max tokens must be less than or equal to 4096, the maximum output length", None),
         ("Invalid 'input[3].id': string too long. Expected a string with maximum length 64.", None),
         ("messages.0.content.1.image.source.base64: image exceeds 5 MB maximum: 6000000 bytes", None),
