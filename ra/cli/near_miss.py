@@ -246,7 +246,9 @@ def _single(word: str, program: str, *, about: bool) -> Meant | None:
         return Meant(f"{word} is a command of the interactive prompt: start {program}, then type it there. {anyway}")
     if command := _close(lower, flags.COMMANDS):
         return Meant(f"There is no command {word}; did you mean {program} {command}? {anyway}")
-    if not (about and word.isalpha()) and _exists(word.removeprefix("@")):  # `git diff | ra tests` is no folder
+    if (
+        word != "@" and not (about and word.isalpha()) and _exists(word.removeprefix("@"))
+    ):  # `git diff | ra tests` is no folder
         name = word.removeprefix("@")
         kind = "folder" if Path(name).expanduser().is_dir() else "file"
         return Meant(f'{name} is a {kind}; say what to do with it: {program} "explain @{name}". {anyway}')

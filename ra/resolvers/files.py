@@ -6,6 +6,7 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 
 from ra.core.messages import Content, Document, Image, Text
@@ -19,8 +20,12 @@ from ra.system.files import similar_names
 MAX_FILES = 200
 MAX_BYTES = file_content.MAX_TEXT_BYTES
 MAX_MEDIA_BYTES = 20_000_000
+NEAR_SECONDS = 0.3
 
 _TRAILING = ".,;:!?)]}'\"»”’…。、，；：！？）】」』》"
+_SPECIAL = re.compile(r"[^\w.-]")
+_CJK_STOP = re.compile("[…。、，；：！？）】」』》]")
+MAX_FORMS = 8
 _BRACKETS = {")": "(", "]": "[", "}": "{"}
 _RANGE = re.compile(r"(?P<path>.+?)(?::|#L)(?P<first>\d{1,9})(?P<dash>[-–]L?(?P<last>\d{1,9})?)?", re.DOTALL)
 _WITH_LINES = re.compile(r"(?P<path>.+?)(?::|#)(?P<lines>.+)", re.DOTALL)
@@ -41,7 +46,8 @@ class Files:
     name = "file"
     # Not after a letter or digit: that is an e-mail address. Not after @, \, /, ., + or -: those are other things.
     pattern = re.compile(
-        r"""(?<![A-Za-z0-9_@\\/.+-])@(?!@)("[^"\n]+"(?::\d[\d-]*)?|'[^'\n]+'(?::\d[\d-]*)?|(?:\\[ ]|[^\s"`<>|])+)"""
+        r"""(?<![A-Za-z0-9_@\\/.+-])@(?!@)("[^"\n]+"(?::\d[\d-]*)?|'[^'\n]+'(?::\d[\d-]*)?|"""
+        r"""(?:\\[ ]|(?![,;、，；]@)[^\s"`<>|])+)"""  # in `@a,@b` the comma ends the first
     )
 
     async def resolve(self, ref: str, place: ResolverContext, *, in_code: bool) -> Resolution:
@@ -59,7 +65,7 @@ class Files:
             answers.append(await self._glob(form, place))
             if answers[-1].names:
                 return answers[-1]
-        if answers:
+        if answers and forms[0] in globs:
             return answers[0]
         return Resolution() if in_code else _missing(forms, place, quoted=ref[0] in "\"'")
 
@@ -112,7 +118,9 @@ def candidates(ref: str) -> Iterator[str]:
     if not ref.strip("./"):
         yield ref
         return
-    forms = [ref]
+    # No spaces divide the words of these languages: a name in them ends where its sentence has a comma.
+    forms = [ref[: match.start()] for match in islice(_CJK_STOP.finditer(ref), MAX_FORMS)]
+    forms.append(ref)
     while forms[-1] and forms[-1][-1] in _TRAILING and not _balanced(forms[-1]):
         forms.append(forms[-1][:-1])
     plain = _PLAIN.match(ref)
@@ -196,7 +204,9 @@ def _missing(forms: Sequence[str], place: ResolverContext, *, quoted: bool) -> R
             f"{shown(match['lines'])} names no lines; write {shown(match['path'])}:10-40, one range for each reference"
         )
         return Resolution(warnings=(f"@{shown(form)}: {said}; not attached.",))
-    similar = _near(form, place.cwd)
+    if not quoted and not _looks_like_path(form, place.cwd):  # in a sentence without spaces: `@src/auth.py的作用`
+        form = next((shorter for shorter in reversed(forms) if _looks_like_path(shorter, place.cwd)), form)
+    similar = _near(form, place)
     if not similar and not quoted and not _looks_like_path(form, place.cwd):
         return Resolution()
     hint = f" Did you mean {' or '.join('@' + shown(name) for name in similar)}?" if similar else ""
@@ -211,14 +221,20 @@ def _looks_like_path(form: str, cwd: Path) -> bool:
     return "/" in path and (not _SCOPE.fullmatch(path) or os.path.isdir(_full(path.partition("/")[0], cwd) or ""))
 
 
-def _near(form: str, cwd: Path) -> list[str]:
-    """Names like it, in the directory that it names."""
+def _near(form: str, place: ResolverContext) -> list[str]:
+    """Names like it in the directory that it names, else files of this name elsewhere in the project."""
     match = _RANGE.fullmatch(form)
     folder, slash, name = (match["path"] if match else form).rstrip("/").rpartition("/")
-    full = _full(folder or ("/" if slash else "."), cwd)
+    full = _full(folder or ("/" if slash else "."), place.cwd)
     if full is None or len(name) < 3:
         return []
-    return [f"{folder}{slash}{near}" for near in similar_names(full, name, most=2, cutoff=0.75)]
+    if similar := similar_names(full, name, most=2, cutoff=0.75):
+        return [f"{folder}{slash}{near}" for near in similar]
+    if not _SUFFIX.search(name) or not file_search.inside(os.path.normpath(full), str(place.root)):
+        return []
+    name = _SPECIAL.sub(r"\\\g<0>", name)
+    others = file_search.find(f"**/{name}", cwd=place.root, root=place.root, max_seconds=NEAR_SECONDS).files
+    return [os.path.relpath(path, os.path.realpath(place.cwd)) for path in others[:2]]
 
 
 def _relative(path: str, root: Path) -> str:
@@ -279,7 +295,7 @@ def _attach_many(ref: str, found: Found, place: ResolverContext) -> Resolution:
         return Resolution(warnings=(f"@{shown(ref)}: nothing attached: {account or 'no file matches'}.",))
     if not account:
         return Resolution(tuple(attached), (), tuple(names))
-    summary = f"@{shown(ref)}: {len(names)} files attached; {account}."
+    summary = f"@{shown(ref)}: {len(names)} file{'s' * (len(names) != 1)} attached; {account}."
     return Resolution((*attached, Text(f"[{summary}]")), (summary,), tuple(names))
 
 
@@ -293,7 +309,8 @@ def _account(found: Found, attached: int, crowded: Sequence[str], refused: Seque
     if refused:
         parts.append(f"{len(refused)} refused ({'; '.join(refused[:3])}{'; …' if len(refused) > 3 else ''})")
     if found.links_out:
-        parts.append(f"{found.links_out} links lead out of the project")
+        leads = "link leads" if found.links_out == 1 else "links lead"
+        parts.append(f"{found.links_out} {leads} out of the project")
     if found.ignored and not attached:
         parts.append(f"{found.ignored} ignored by git")
     if not found.complete:

@@ -22,6 +22,7 @@ def root(tmp_path: Path) -> Path:
         "with spaces.txt": "spaces\n",
         "app/[id]/page.tsx": "page\n",
         "notes(1).md": "one\n",
+        "文件.txt": "text\n",
         "empty.txt": "",
         ".hidden/secret.ts": "hidden\n",
     }

@@ -74,7 +74,7 @@ def test_links_out_of_the_project_are_left_out_of_globs_and_links_inside_are_fol
     (root / "src" / "loop").symlink_to("..")
     expansion = run("@src/utils/*.ts", root)
     assert expansion.references[0].names == ("src/utils/a.ts", "src/utils/b.ts", "src/utils/in.ts")
-    assert expansion.warnings == ("@src/utils/*.ts: 3 files attached; 1 links lead out of the project.",)
+    assert expansion.warnings == ("@src/utils/*.ts: 3 files attached; 1 link leads out of the project.",)
     assert "secret" not in str(expansion.blocks)
 
 
@@ -168,7 +168,7 @@ def test_binaries_in_a_directory_are_left_out_and_told(root: Path) -> None:
     (root / "mix" / "a.txt").write_text("a\n")
     (root / "mix" / "b.bin").write_bytes(b"\0")
     os.mkfifo(root / "mix" / "c")
-    assert run("@mix/", root).warnings == ("@mix/: 1 files attached; 1 refused (mix/b.bin is binary).",)
+    assert run("@mix/", root).warnings == ("@mix/: 1 file attached; 1 refused (mix/b.bin is binary).",)
 
 
 def test_many_thousands_of_files_are_answered_in_a_second_or_two(root: Path) -> None:

@@ -39,6 +39,9 @@ def test_a_file_is_attached_under_its_name_and_the_text_stays_as_typed(root: Pat
         ("`@README.md`", ["README.md"]),
         ('"@README.md"', ["README.md"]),
         ("第一@README.mdを読む。", ["README.md"]),
+        ("看@文件.txt，好", ["文件.txt"]),
+        ("siehe @文件.txt。然后、@README.md", ["文件.txt", "README.md"]),
+        ("@README.md,@src/auth.ts;@notes(1).md", ["README.md", "src/auth.ts", "notes(1).md"]),
         ("@./README.md", ["README.md"]),
         ("@src/../README.md", ["README.md"]),
         ('@"with spaces.txt"', ["with spaces.txt"]),
@@ -117,6 +120,11 @@ def test_what_is_no_reference_brings_nothing_and_no_warning(text: str, root: Pat
         ("@src/*.rs", "@src/*.rs: nothing attached: no file matches."),
         ("@readme.md", "@readme.md: there is no such file. Did you mean @README.md?"),
         ("@src/auht.ts:3-4", "@src/auht.ts:3-4: there is no such file. Did you mean @src/auth.ts?"),
+        ("@auth.ts", "@auth.ts: there is no such file. Did you mean @src/auth.ts?"),
+        ("@lib/deep/d.ts:1", "@lib/deep/d.ts:1: there is no such file. Did you mean @src/utils/deep/d.ts?"),
+        ("is it @missing.py?", "@missing.py: there is no such file."),
+        ("看 @missing.py的作用", "@missing.py: there is no such file."),
+        ("看 @缺失.txt，谢谢", "@缺失.txt: there is no such file."),
     ],
 )
 def test_a_missing_file_is_a_warning_with_near_names(text: str, warning: str, root: Path) -> None:
