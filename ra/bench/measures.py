@@ -9,7 +9,7 @@ from typing import NamedTuple
 from ra.bench.trace import RecordedCall, Trace
 from ra.context.compaction.names import identifiers, spoken, strings, texts
 from ra.context.compaction.quotes import typed_text
-from ra.context.compaction.replaced import sentences
+from ra.context.compaction.sentences import sentences
 from ra.context.render import COMPACTED, HANDOVER
 from ra.core.facts import Said
 from ra.core.messages import Message, Text

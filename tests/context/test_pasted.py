@@ -4,7 +4,8 @@ import random
 
 import pytest
 
-from ra.context.compaction.replaced import replaces, sentences
+from ra.context.compaction.replaced import replaces
+from ra.context.compaction.sentences import sentences
 from tests.context.test_quotes import quoted
 
 RULES = (

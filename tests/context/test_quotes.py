@@ -5,7 +5,7 @@ import random
 import pytest
 
 from ra.context.compaction.quotes import HEADING, Quotes, typed_text
-from ra.context.compaction.replaced import sentences
+from ra.context.compaction.sentences import sentences
 from ra.context.compose.rotation import Segment, rotate
 from ra.context.tokens import Estimator
 from ra.context.view import Group, Item
@@ -196,6 +196,31 @@ def test_rules_that_replace_each_other_twice_leave_the_last():
 )
 def test_statements_about_different_things_both_stay(first, second):
     assert quoted(first, second) == f"#1: {first}\n#2: {second}"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "back"),
+    [
+        ("The port is 8080. Ask first.", "The port is 9090.", "Go back to the old port."),
+        ("Answer in German. Ask first.", "Answer in French from now on.", "Undo that, as before please."),
+        ("Das Limit ist 30. Frag erst.", "Das Limit ist jetzt 60.", "Nimm wieder das alte Limit."),
+        ("端口是8080。先问我。", "端口改成9090。", "恢复原来的端口。"),
+        ("El puerto es 8080. Pregunta.", "El puerto ahora es 9090.", "Vuelve al puerto de antes."),
+        ("Le port est 8080. Demande.", "Le port est maintenant 9090.", "Reviens à l'ancien port."),
+    ],
+)
+def test_what_a_later_sentence_goes_back_to_is_quoted_again(first, second, back):
+    assert quoted(first, second, back) == f"#1: {first}\n#2: {second}\n#3: {back}"
+
+
+def test_what_holds_again_is_quoted_also_where_a_gap_stands():
+    one = engine(24_000, strategy="truncate")
+    log = started(one)
+    for number, words in enumerate(("The port is 8080. Ask first.", "The port is 9090.", "Go back to the old port.")):
+        log.say(say("user", words), *step(number, "word " * 9000), say("user", "Go on."), *step(9, "word " * 9000))
+        log.record(*assemble(one, force="manual").facts)
+        text = text_of(one.request())
+        assert ["is 8080." in text, "is 9090." in text] == [number != 1, number > 0]
 
 
 def test_the_rest_of_a_message_stays_when_one_sentence_of_it_is_replaced():

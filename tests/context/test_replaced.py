@@ -2,12 +2,16 @@
 
 import pytest
 
-from ra.context.compaction.replaced import replaces, sentences
+from ra.context.compaction.replaced import replaces
+from ra.context.compaction.sentences import sentences
 
 
 def replaced(old: str, new: str) -> bool:
-    [earlier], [later] = sentences(old), sentences(new)
-    return replaces(later, earlier) and later.may_replace and not {*later.keys}.isdisjoint(earlier.keys)
+    return any(
+        replaces(later, earlier) and later.may_replace and not {*later.keys}.isdisjoint(earlier.keys)
+        for earlier in sentences(old)
+        for later in sentences(new)
+    )
 
 
 REPLACED = (
@@ -229,6 +233,22 @@ REPLACED = (
     ("Trata al cliente de usted.", "A partir de ahora trata al cliente de tú."),
     ("use spaces, not tabs", "From now on use four spaces"),
     ("Answer in German.", "Answer in English again."),
+    ("The release is on 3 May 2026.", "The release is on 4 May 2026 now."),
+    ("Our CEO is Mrs Kim.", "Our CEO is Mr Lee now."),
+    ("Answer in German.", "Answer in English."),
+    ("Write to out/report.md.", "Write to out/summary.md instead."),
+    ("The output folder is out/.", "The output folder is dist/."),
+    ("The meeting is at 10:00.", "The meeting has been moved to 11:30."),
+    ("Das Treffen ist um 10 Uhr.", "Das Treffen ist jetzt um 11 Uhr."),
+    ("Die Farbe ist rot.", "Die Farbe ist blau."),
+    ("颜色是红色。", "颜色改成蓝色。"),
+    ("会議は10時です。", "会議は11時に変更になりました。"),
+    ("La réunion est à 10 h.", "La réunion est maintenant à 11 h."),
+    ("Отвечай на русском.", "Теперь отвечай на английском."),
+    ("रंग लाल है।", "रंग अब नीला है।"),
+    ("- The port is 8080.", "The port is 9090 now."),
+    ("Answer in German.", "Could you answer in French from now on?"),
+    ("Answer in German.", "Can you please answer in French?"),
 )
 
 BESIDE_EACH_OTHER = (

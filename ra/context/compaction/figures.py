@@ -27,6 +27,16 @@ _BOUND = re.compile(
     r"|almeno|не (?:более|менее|больше)|максимум|минимум|до|最 多|至 少|不 超 过|超 过|低 于|高 于"
     r"|少 于|多 于|上 限|最 大|最 小|최대|최소)|(?:الأقصى(?: \S+)?|الأدنى(?: \S+)?|أقل من|أكثر من|حتى))(?: [=:])?\Z"
 )
+_DIMENSIONS = (
+    re.compile(
+        r"[$€£¥]\d|\d+€|(?:dollars?|euros?|usd|eur|gbp|pounds?|yen|rubles?|рубл\w*|доллар\w*|евро|元|块|円|원)\Z"
+    ),
+    re.compile(r"\d+%|(?:percent|prozent|cent|процент\w*)\Z"),
+    re.compile(r"\d\d?:\d\d\Z|(?:uhr|点|時|时)\Z"),
+    re.compile(r"\d{4}-\d\d-\d\d|\d+\.\d+\.\d{4}|(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])|月\Z"),
+    re.compile(r"\d+(?:ms|s|min|h|d)\Z|(?:milli)?se[cgk]|min|hours?|stunden?|days?|tage?n?\Z|weeks?|wochen?|秒|天|周"),
+    re.compile(r"\d*[kmgt]i?b\Z|bytes?"),
+)
 # What is counted stands behind its number ("to 200 words"); a number that is a name stands behind what it names.
 _COUNTED = re.compile(
     r"(?!(?:must|always|this|does|goes|runs|keeps|needs|uses|handles|has|was|is)\Z)"
@@ -79,6 +89,15 @@ def are_figures(was: Sequence[str], now: Sequence[str]) -> bool:
     """Figures, with nothing but measures beside them that could differ."""
     names = [{word for word in value if not (is_figure(word) or _MEASURE.match(word))} for value in (was, now)]
     return all(any(map(is_figure, value)) for value in (was, now)) and names[0] == names[1]
+
+
+def are_of_one_dimension(was: Sequence[str], now: Sequence[str]) -> bool:
+    """Not a time beside a day or a price, as far as the figures say it."""
+    dimensions = [
+        {number for number, pattern in enumerate(_DIMENSIONS) for word in value if pattern.match(word)}
+        for value in (was, now)
+    ]
+    return not all(dimensions) or bool(dimensions[0] & dimensions[1])
 
 
 def is_figure(word: str) -> bool:

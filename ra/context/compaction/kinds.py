@@ -10,6 +10,10 @@ def _words(text: str) -> frozenset[str]:
 CHOOSES = _words("use prefer verwende benutze nutze nimm usa utiliza utilise utilisez usare используй استخدم")
 """Verbs by which one thing is chosen, and so another is not."""
 
+ANSWERS = _words("answer reply respond antworte responde réponds rispondi отвечай أجب")
+"""Verbs of which one language is chosen."""
+
+LANGUAGE = 0  # the kind of which languages are
 LANGUAGES = _words(
     """
     english german french spanish italian portuguese russian chinese japanese korean arabic dutch polish turkish hindi

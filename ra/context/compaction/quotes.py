@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ra.context.compaction.replaced import Sentence, replaces, sentences
+from ra.context.compaction.replaced import replaces
+from ra.context.compaction.sentences import Sentence, is_sign, sentences
 from ra.context.render import level
 from ra.context.report import Statement
 from ra.context.tokens import Estimator
@@ -57,6 +58,7 @@ class _Said(msgspec.Struct):
     typed: dict[Position, Typed] = msgspec.field(default_factory=dict)
     replaced: dict[Position, dict[int, Position]] = msgspec.field(default_factory=dict)  # by number of sentence: where
     replacing: set[tuple[Position, int]] = msgspec.field(default_factory=set)  # sentences that replaced an earlier one
+    restored: set[tuple[Position, int]] = msgspec.field(default_factory=set)  # sentences that hold again, it may be
     repeated: set[Position] = msgspec.field(default_factory=set)  # messages that were said again, word for word
     latest: dict[str, Position] = msgspec.field(default_factory=dict)
     alike: dict[tuple[str, ...], deque[tuple[Position, int]]] = msgspec.field(default_factory=dict)
@@ -82,7 +84,10 @@ class Quotes:
         standing = [group for group in view.groups if group.kind in ("marker", "handover")]
         texts = [group.item.message.text for group in standing] + [view.summary]
         room -= sum(map(self.size, texts))
-        quoted = {int(at) for text in texts for at in _QUOTED_AT.findall(text.partition(HEADING)[2])}
+        quotes = "\n".join(text.partition(HEADING)[2] for text in texts)
+        quoted = {int(at) for at in _QUOTED_AT.findall(quotes)}
+        holding = ((at, number) for at, number in self._said.restored if number not in self._said.replaced[at])
+        quoted -= {at[0] for at, number in holding if self._sentence_text(at, number) not in quotes}
         hidden = [group.place for group in view.hidden if group.is_prompt and group.at not in quoted]
         return self.write(hidden, room)
 
@@ -239,6 +244,9 @@ class Quotes:
         if normalized in reading.latest:
             reading.repeated.add(reading.latest[normalized])
         reading.latest[normalized] = place
+        for sentence in typed.sentences:
+            if sentence.returns and not (sentence.asks or sentence.pasted):
+                self._restore(sentence)
         for number, sentence in enumerate(typed.sentences):
             for key in sentence.keys:
                 alike = reading.alike.setdefault(key, deque(maxlen=COMPARED))
@@ -248,6 +256,17 @@ class Quotes:
                         reading.replaced[at][earlier] = place
                         reading.replacing.add((place, number))
                 alike.append((place, number))
+
+    def _restore(self, sentence: Sentence) -> None:
+        """Keep what was replaced of what the sentence speaks of, or else what was replaced last: it may hold again."""
+        reading = self._said
+        replaced = [(by, at, number) for at, numbers in reading.replaced.items() for number, by in numbers.items()]
+        subject = frozenset(word for word in sentence.words if len(word) > 2 or is_sign(word))
+        spoken_of = [row for row in replaced if not subject.isdisjoint(reading.typed[row[1]].sentences[row[2]].words)]
+        last = max(replaced, default=((0, 0), (0, 0), 0))[0]
+        for _, at, number in spoken_of or (row for row in replaced if row[0] == last):
+            del reading.replaced[at][number]
+            reading.restored.add((at, number))
 
     # --- writing ---
 

@@ -9,7 +9,7 @@ import msgspec
 from ra.context.compaction.digest import Digest
 from ra.context.compaction.findings import line
 from ra.context.compaction.names import file_names, identifiers
-from ra.context.compaction.replaced import sentences
+from ra.context.compaction.sentences import sentences
 from ra.context.compaction.summary import (
     Summary,
     fitted,

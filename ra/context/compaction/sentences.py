@@ -1,0 +1,429 @@
+"""Brings what the user typed into sentences, each in one form for many languages.
+
+What says "is" becomes "=", what says "instead of" becomes "≠", articles and politeness go. Nothing here asks a model.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from ra.context.compaction.figures import NOMINAL, is_figure
+from ra.context.compaction.kinds import CHOOSES, kind_of
+from ra.context.compaction.pasted import pasted
+
+LONGEST_LEAD = 40  # characters before a colon that are a label, or say no more than that something changes
+LONGEST_VALUE = 4  # words that may differ between a sentence and the one that replaces it
+PLAIN_VALUE = 2  # the same, where these are no figures and nothing says that something changes
+LONGEST_CHOICE = 8  # words of a sentence that chooses one value of a kind
+
+_MONTHS = r"jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]"
+# "3. Mai" goes on. A rule that is hung on to a long sentence is one of its own.
+_HANGS_ON = (
+    r"(?:and|but|also|und|aber|y|pero|et|mais)\s+(?:(?:also|please|auch|bitte|from now on|ab jetzt)\s+)*"
+    r"(?:never|always|don'?t|do not|use|keep|make sure|nie|niemals|immer|verwende|benutze|nunca|siempre|no|usa|jamais"
+    r"|toujours)\b"
+)
+_ENDS = re.compile(
+    rf"(?<=[。！？；])|(?<!\b\d\.)(?<!\b\d\d\.)(?<=[.!?؟।;؛])\s+|(?<=\d\.)\s+(?!(?:{_MONTHS}))|\n+"
+    rf"|(?<=,)\s+(?={_HANGS_ON})",
+    re.I,
+)
+_BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
+_JOINS = re.compile(r"^\s*(?:(?:and|but|also|und|aber|auch|pero|mais)\b\s*)+", re.I)
+_SIGN = r"\u3040-\u30ff\u3400-\u9fff"  # Chinese and Japanese: a sign is a word
+_WORD = re.compile(
+    rf"[{_SIGN}]|[$€£¥]?[^\W{_SIGN}]+(?:[.\-/:@'’][^\W{_SIGN}]+)*%?|[=:：≠]",
+)
+_IS_SIGN = re.compile(rf"[{_SIGN}]")
+_MARKS = re.compile(r"[\u064b-\u0652]")  # vowels above and below Arabic letters
+
+# --- one form for many languages ---
+
+_ARTICLES = re.compile(
+    r"\b(?:the|an|a(?! (?:partir|ser|la|las|los)\b)|der|die|das|den|dem|des|eine?[nmrs]?|les?|la|el|los|las)\b"
+    r"|^\s*(?:The|An|A(?! partir)|Der|Die|Das|Les?|La|El)\b"
+)
+_POLITE = re.compile(r"\b(?:please|bitte|por favor|s'il (?:te|vous) pla[iî]t|пожалуйста)\b|请|請|(?<!\w)من فضلك(?!\w)")
+# "Set X to V", "setze X auf V", "把X设为V", "X wird auf V verschoben": X = V.
+_SETS = (
+    re.compile(r"^\s*(?:set|setze?|stelle?)\s+(.{1,60}?)\s+(?:to|auf)\b"),
+    re.compile(r"[把将將](.{1,20}?)(?:设|設)(?:置|定)?(?:为|為|成|到|在)"),
+)
+_CHANGES_TO = (
+    re.compile(
+        r"^\s*(?:change|raise|lower|increase|reduce|bump|switch|ändere?|erhöhe?|senke?)\s+(.{1,60}?)\s+(?:to|auf)\b"
+    ),
+    re.compile(r"[把将將](.{1,20}?)(?:改|换|換|调|調|升)(?:整|级|級)?(?:为|為|成|到)"),
+)
+# "Switch from X to Y", "nicht mehr X, sondern Y", "XではなくY": Y ≠ X.
+_FROM_TO = re.compile(
+    r"^\s*(?:(?:we|let's|wir|nous|please)\s+)*(?:(?:have|are|will|haben|werden)\s+)?(?:now\s+)?"
+    r"(?:switch(?:ed|ing)?|mov(?:e|ed|ing)|migrat(?:e|ed|ing)|chang(?:e|ed|ing)|wechsel[nt]?|wechsle)\s+(?:over\s+)?"
+    r"(?:from|von)\s+(.{1,30}?)\s+(?:to|auf|zu)\s+([^\s,.;]+)"
+)
+_NO_LONGER_BUT = re.compile(
+    r"(?:\bnicht mehr\s+(.{1,30}?),\s*sondern\b|\bno longer\s+(.{1,30}?),?\s*but\b"
+    r"|\bya no\s+(?:es\s+)?(.{1,30}?),?\s*sino\b"
+    r"|不再(?:是|用)?(.{1,20}?)[，,]?\s*而(?:是|用)|(?<!\w)لم يعد\s+(.{1,30}?)\s+بل(?!\w))\s*([^\s,.;。，]+)"
+)
+_NOT_BUT = re.compile(r"([^\s、。]{1,20}?)(?:では?なく、?|じゃなく(?:て)?、?|の代わりに)([^\s、。をにはが]{1,20})")
+_IS_MOVED = re.compile(
+    r"\b(?:wird|wurde|ist)\s+(?:auf|zu|nach)\s+(.{1,40}?)\s+"
+    r"(?:verschoben|geändert|gesetzt|erhöht|gesenkt|verlegt|umgestellt)"
+)
+_SHALL_BE = re.compile(r"\b(?:soll(?:en|te)?|muss|müssen)\s+(.{1,40}?)\s+sein\b")
+_NEGATED = re.compile(r"(?P<ne>\bn['’](?=\w))|ないで(?:ください|下さい)?|(?P<may>てもいい(?:です)?)", re.I)
+_SIGNS = {"ne": "ne ", "may": " 可 以 ", "": " 不 "}
+# What says that something has a value now: one sign for all of them, so that "is", "is now" and "changes to" are alike.
+_IS = re.compile(
+    r"\b(?:(?:(?:has|have|is|are|was|were|will)\s+)?(?:been\s+)?(?:chang(?:es|ed)|mov(?:es|ed)|set|switch(?:es|ed)|raised"
+    r"|lowered|increased|reduced|bumped|pushed|postponed|renamed)\s+to"
+    r"|(?:is|are|will be|should be|must be|becomes?)(?:\s+now)?(?:\s+(?:called|named))?"
+    r"|(?:ist|sind|lautet|beträgt|wird|werden|liegt bei|heißt|heisst|heißen)(?:\s+(?:jetzt|nun|ab\s+sofort))?"
+    r"|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?|(?:est|sont|sera|devient)(?:\s+(?:maintenant|désormais))?"
+    r"|(?:es|son|será|ahora es|pasa a ser)|(?:é|são|será|agora é)|(?:è|sono|sarà|diventa)|är)\b"
+    r"|(?<!\w)(?:هو|هي|أصبح|أصبحت|صار|صارت|يكون|تكون)(?:\s+الآن)?(?!\w)"
+    r"|\bse\s+(?:cambi[óa]|movi[óa]|aplazó|pasó|adelantó)\s+al?\b"
+    r"|(?:现在|現在)?(?:更)?(?:调整为|調整為|调整到|改为|改為|改成|改到|推迟到|推遲到|提前到|延期到|延到|移到|换成|換成|变为|變為|变成|變成|设置为|设定为|设为|设成|升级到|定为|叫做|叫|是|为|為)"
+    r"|は(?=[^。]*(?:です|だ$|に変更|になり|に変わり))|(?<=[가-힣])(?:은|는)(?=\s)"
+    r"|(?<=\w) (?:теперь )?[—–] |(?<=\w) теперь |=",
+    re.I,
+)
+_AFTER_IS = re.compile(r"=\s+(at|on|by|in|am|im|um|bei|auf)\b")
+# What gives a name or sets a value: "is called X", "set it to X", "mode=X", "Mode: X".
+_ASSIGNS = re.compile(
+    r"[=:：]|\b(?:called|named|set|heißt|heisst|heißen|lautet|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?)\b"
+    r"|叫|设|設|定为|定為",
+    re.I,
+)
+_ASKS = re.compile(r"[?？؟][\s\"'»”」)\]]*\Z|(?:吗|嗎|呢|ですか|ますか|でしょうか)[。\s]*\Z")
+# A question that asks for it, where it is polite or speaks of a change: "Could you use spaces from now on?"
+_REQUESTS = re.compile(
+    r"^\s*(?:(?:can|could|would|will) you|(?:kannst|könntest) du|(?:können|könnten) sie|peux-tu|pourrais-tu|pouvez-vous"
+    r"|pourriez-vous|puedes|podrías|podría usted|você pode|puoi|potresti|можешь|можете|能不能|可以|能否)\b",
+    re.I,
+)
+_HEADING = re.compile(r"#{1,6} .+|\[[^\]]+\]|\*\*[^*]+\*\*:?|__[^_]+__:?")
+_ANNOUNCES = re.compile(
+    r"\b(?:new|updated?|chang\w+|neue?\w*|änder\w+|nouve\w+|nuev\w+|cambi\w+|нов\w+)\b|新|更新|変更|جديد", re.I
+)
+_TAIL = re.compile(
+    r"(?:に変更(?:します|する|しました|してください)?|になります|になりました|に変わりました|です)(?=[。\s]*$)"
+    r"|(?:으로|로)?\s*(?:변경(?:되었습니다|됐습니다|합니다|해 주세요)?|바꿉니다|입니다)(?=[.\s]*$)"
+)
+# What says that an earlier word no longer holds.
+_CHANGE = re.compile(
+    r"\b(?:instead(?! of)|from now on|no longer|has changed|change of plans?|actually|correction|update(?=:)|scrap that"
+    r"|rather(?! than)|forget that|strike that|ignore that|on second thoughts?|as of (?:today|now)|henceforth"
+    r"|effective immediately|starting (?:today|now)|any ?more|any longer|again"
+    r"|wieder|de nuevo|à nouveau)\b"
+    r"|\b(?:stattdessen|ab (?:jetzt|sofort|heute)|von jetzt an|nicht mehr|geändert|korrektur|künftig|in zukunft|fortan"
+    r"|vergiss das|(?:doch\s+)?lieber)\b"
+    r"|\b(?:désormais|plutôt(?! que)|à la place|dorénavant|à partir de maintenant|a partir de (?:ahora|hoy|agora)"
+    r"|de ahora en adelante|desde ahora|en su lugar|invece(?! di)|d'ora in poi|voortaan|vanaf nu|od teraz"
+    r"|artık|bundan sonra)\b"
+    r"|\b(?:теперь|отныне|впредь|больше не|с этого момента)\b"
+    r"|改为|改為|改成|换成|換成|改用|调整为|調整為|(?:从|從)(?:现在|現在|今天|今)(?:起|开始|開始|以后|以後|往后)?|不再|更正|以后|以後|今后|今後|これから|代わりに"
+    r"|重新|再次|に変更|に変わり|になり|변경|이제부터|앞으로|대신"
+    r"|من الآن(?:\s+فصاعدا)?|بدلا(?! من)|لم يعد|تغيير|تصحيح|أصبح|صار|مجددا",
+    re.I,
+)
+_REVOKES = re.compile(r"\bno longer\b|\bnicht mehr\b|\bбольше не\b|不再|لم يعد|\bya no\b", re.I)
+# What goes back to what held before, often without naming it.
+_RETURNS = re.compile(
+    r"\b(?:(?:go|going|switch|change|move|set it|put it)\s+back|back to|undo|revert|restore"
+    r"|(?:as|like) (?:it was )?before|(?:use|take|keep) the (?:old|previous|original|former|first)"
+    r"|forget (?:that|what)|scrap that|never ?mind|zurück zu[mr]?|rückgängig|wie (?:vorher|zuvor|früher)|wieder (?:den|die|das) (?:alt|erst|vorig)en?"
+    r"|vergiss (?:das|was)|reviens|revenons|annule[rz]?|comme avant|rétabli[st]|como antes|deshaz|come prima|annulla"
+    r"|(?:vuelve|volvamos|volver|torna|tornare) al?|volte? para|como era antes|верн\w+|как раньше|отмени)\b"
+    r"|恢复|恢復|还原|還原|撤销|撤銷|改回|用回|照旧|元に戻|取り消|以前の|원래대로|ارجع|كما كان|تراجع|वापस|पहले जैसा"
+    r"|पहले वाल",
+    re.I,
+)
+# What rejects a value by its name: "spaces, not tabs", "pnpm statt npm".
+_NOT_THIS = re.compile(
+    r"\b(?:instead of|rather than|anstelle von|anstatt|statt|plutôt que|au lieu de|en vez de|en lugar de|invece di"
+    r"|em vez de|вместо)\b|而不是|而非|代替|(?<!\w)بدلا من(?!\w)"
+    r"|[,;—–،，-]\s*(?:(?:and|und|et|y|e|و)\s*)?(?:not|nicht|non|pas|no|não|не|а не|不是|不用|不要|وليس|ليس|لا)\b"
+    r"|[，,]\s*(?:不是|不用|不要)"
+)
+# What a sentence may have that the one before it had not: it is left out of the comparison.
+_NEW = re.compile(r"\b(?:new|neue[rsnm]?|nouveau|nouvelle|nuev[oa]|nov[oa])\b|新的|新")
+_NOW = re.compile(
+    r"\b(?:now|already|ya|jetzt|nun|maintenant|ahora|agora|adesso|ora|nu|teraz)\b"
+    r"|现在|現在|(?<!\w)(?:الآن|अब|이제)(?!\w)|もう|(?<=\w)了(?=[。\s]*$)"
+)
+_STATES = re.compile(
+    r"\s*(?:(?:the|our|my|we|i|it|this|these|his|her|their|your|der|die|das|unser\w*|mein\w*|wir|ich|es|le|la|les|notre"
+    r"|nos|mon|ma|nous|el|los|nuestr\w+|mi|il|lo|nostr\w+|noss\w+|наш\w*|мы|мой|моя)\b|我|لدينا|نحن)"
+)
+_STATED = re.compile(r"(?:है|हैं|هے)[\s।.]*$")
+
+# --- what a sentence lays down ---
+
+_LAYS_DOWN = re.compile(
+    r"\b(?:must|never|always|only|use|prefers?|don'?t|do not|cannot|can't|may not|no|without|instead|should|shall"
+    r"|wants?|keep|at most|at least|maximum|max|minimum|min|up to|höchstens|mindestens|maximal|como máximo"
+    r"|al menos|au plus|au moins"
+    r"|(?:answer|reply|respond|ask|check|tell me|stop)\s+(?:me\s+)?(?:in|with|as|before|first|if|when)"
+    r"|avoid|remember|ensure|make sure|require[ds]?|forbidden|allowed|limit|cap|deadline|from now)\b"
+    r"|\b(?:ohne|bevor|antworte|frag|sin|responde|sans|réponds|avant de|antes de|senza|rispondi|без|отвечай)\b"
+    r"|\b(?:nie|niemals|immer|nur|muss|müssen|darf|dürfen|soll(?:en|te)?|kein(?:e[nrms]?)?|nicht|bitte)\b"
+    r"|\b(?:verwende|benutze|nutze|achte)\b"
+    r"|\b(?:siempre|nunca|sólo|solo|debe[ns]?|usa|utiliza|toujours|jamais|ne|pas|doit|doivent|utilise[rz]?|uniquement"
+    r"|sempre|mai|deve|usare|devem|apenas|não)\b|\b(?:всегда|никогда|нельзя|только|должн\w+|используй\w*|не)\b"
+    r"|最多|至少|不超过|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|回答|先|不带|ください|しないで|必ず|常に|항상|반드시|마세요"
+    r"|يجب|ممنوع|دائما|دائمًا|أبدا|أبدًا|فقط|استخدم|أجب|بدون|لا(?=\s)",
+    re.I,
+)
+_LABEL = re.compile(r"\s*(?:[-*•]\s*)?[A-ZÄÖÜА-Я][A-ZÄÖÜА-Я _/-]{2,40}:\s")
+_VALUE = re.compile(
+    r"\d|[a-z][A-Z]|\w_\w|\w/\w|[`\"'«“「].+?[`\"'»”」]|\b[A-Z]{2,}\b|(?<=[^\W\d_] )[A-ZÄÖÜÉА-Я][^\W\d_]{2,}"
+)
+_CODE = re.compile(r"[\d/_.@:]")
+_QUOTES = frozenset("/`\"'“”«»„")
+SAYS_IS = frozenset(("=", ":", "："))
+
+NEGATIVE = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        never not don't cannot can't no nicht nie niemals kein keine keinen nunca jamais mai não не никогда нельзя
+        لا 不 禁 别 forbidden verboten prohibido ممنوع
+        """,
+    )
+)
+POLARITY = NEGATIVE.union(
+    re.findall(
+        r"\S+",
+        """
+        always do must may can should shall immer darf dürfen muss müssen kann soll siempre toujours sempre всегда можно
+        يجب دائما يمكن 要 得 能 准 必 须 須 总 總 可 以 止
+        """,
+    )
+)
+
+# What may be said around a rule that is taken back, besides the words that take it back.
+_PERMITS = POLARITY.union(
+    re.findall(
+        r"\S+",
+        """
+        you need have to be allowed fine okay ok permitted required = du ihr sie erlaubt verboten darfst kannst musst
+        usted puedes puede debes tu vous peux pouvez permitido prohibido permis interdit ne pas
+        يمكنك ممنوع مسموح
+        """,
+    )
+)
+_ALLOWS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        may can allowed fine okay ok permitted darfst dürfen kannst erlaubt puedes puede peux pouvez permitido permis
+        autorisé можно يمكنك يمكن مسموح
+        """,
+    )
+)
+_ENDINGS = re.compile(r"(?<=..)(?:en|er|es|ar|ir|ed|e|s|t|n)\Z")
+_ARABIC_PERSON = re.compile(r"^[تيأن](?=\w{3,}\Z)")
+
+
+def is_sign(word: str) -> bool:
+    """Is it a sign of Chinese or Japanese, which stands for about half a word?"""
+    return bool(_IS_SIGN.match(word))
+
+
+class Sentence(msgspec.Struct, frozen=True):
+    """A stretch of what the user typed. `rank` is how much it lays down: the lowest gives way first."""
+
+    start: int
+    end: int
+    words: tuple[str, ...]
+    rank: int
+    changes: bool  # does it say that something is otherwise now?
+    revokes: bool = False  # or that it is no longer so?
+    now: bool = False  # or how it is now, in a statement?
+    plain: frozenset[str] = frozenset()  # words in small letters: no names
+    preposition: str = ""  # between "is" and the value
+    assigns: bool = False  # does it give a name or set a value, which no second quality stands beside?
+    returns: bool = False  # does it go back to what held before?
+    asks: bool = False  # is it a question, and no request?
+    pasted: bool = False  # was it pasted, not typed?
+    scope: str = ""  # the heading above it, unless that announces a change
+
+    @property
+    def keys(self) -> tuple[tuple[str, ...], ...]:
+        """Where to look for sentences that it could replace: those that begin or end alike, figures aside.
+
+        Or that speak of the same but for what allows and forbids, or that choose a value of the same kind.
+        """
+        stems, value = self.stems, choice(self.words)
+        kinds = {kind_of(word) for word in self.words} - {None} if len(self.words) <= LONGEST_CHOICE else ()
+        return (
+            *self._ends,
+            *((("stems", *sorted(stems)),) if len(stems) >= 2 else ()),
+            *(("kind", str(kind)) for kind in kinds),
+            *((("value", *value),) if value else ()),
+            *(("value", *self.words[first:last]) for first, last in rejected_values(self.words)),
+        )
+
+    @property
+    def stems(self) -> tuple[str, ...]:
+        """Its words without what allows and forbids, and without their endings."""
+        return tuple(_stem(word) for word in self.words if word not in _PERMITS)
+
+    @property
+    def _ends(self) -> tuple[tuple[str, ...], ...]:
+        if "≠" in self.words:
+            at = self.words.index("≠")
+            before = _masked(self.words[:at])
+            rest = (*before, *_masked(self.words[at + 2 :]))
+            ends = (("last", *ending) for ending in (rest[-1:], rest[-2:], before[-1:], before[-2:]))
+            return (("first", *rest[:1]), ("first", *rest[:2]), *ends)
+        masked = _masked(self.words)
+        if len(masked) < 2:
+            return ()
+        short = (("first", *masked[:1]), ("last", *masked[-1:])) if len(masked) <= NOMINAL else ()
+        return (("first", *masked[:2]), ("last", *masked[-2:]), *short)
+
+    @property
+    def allows(self) -> bool:
+        return not _ALLOWS.isdisjoint(self.words) or "可 以" in " ".join(self.words)
+
+    @property
+    def may_replace(self) -> bool:
+        """What asks, was pasted, or says neither what is nor a rule, a measure or a change, replaces nothing."""
+        return not (self.pasted or self.asks) and (
+            self.rank >= 3
+            or self.changes
+            or self.now
+            or self.allows
+            or "≠" in self.words
+            or not SAYS_IS.isdisjoint(self.words)
+            or not POLARITY.isdisjoint(self.words)
+            or any(any(sign.isdigit() for sign in word) for word in self.words)
+        )
+
+
+def sentences(text: str) -> tuple[Sentence, ...]:
+    ends = [match.end() for match in _ENDS.finditer(text)]
+    parts = [_sentence(text, start, end) for start, end in pairwise((0, *ends, len(text))) if text[start:end].strip()]
+    numbers = pasted(text, [(part.start, part.end, part.words) for part in parts])
+    read = []
+    for number, (part, scope) in enumerate(zip(parts, _scopes(text, parts), strict=True)):
+        was_pasted = number in numbers
+        rank = 0 if was_pasted else part.rank
+        read.append(msgspec.structs.replace(part, rank=rank, pasted=was_pasted, scope=scope))
+    return tuple(read)
+
+
+def _scopes(text: str, parts: Sequence[Sentence]) -> Iterator[str]:
+    """The heading above each: of Markdown until the next, a line with a colon at its end until the next empty line."""
+    heading = lead = ""
+    begun = False
+    for part in parts:
+        raw = text[part.start : part.end]
+        line = raw.strip()
+        if _HEADING.fullmatch(line):
+            yield ""
+            heading, lead = " ".join(part.words), ""
+        elif line[-1] in ":：" and raw.endswith("\n"):
+            yield heading
+            lead, begun = " ".join(part.words[:-1]), False
+            if part.changes or _ANNOUNCES.search(line):
+                lead = ""
+        else:
+            yield lead or heading
+            begun = True
+        if begun and raw.endswith("\n\n"):
+            lead = ""
+
+
+def _sentence(text: str, start: int, end: int) -> Sentence:
+    raw = _JOINS.sub("", _BULLET.sub("", text[start:end]))
+    lead, colon, body = raw.partition(":")
+    introduced = bool(colon) and len(lead) <= LONGEST_LEAD and bool(_LABEL.match(raw) or _CHANGE.search(lead + colon))
+    core = body if introduced else raw
+    polite = bool(_POLITE.search(raw.casefold()))
+    asks = bool(_ASKS.search(raw))
+    if asks and (polite or _CHANGE.search(raw)):
+        core, requests = _REQUESTS.subn("", core)
+        asks = not requests
+    states = bool(_STATES.match(core.casefold()) or _STATED.search(core))
+    core = _NEGATED.sub(lambda match: _SIGNS[match.lastgroup or ""], _MARKS.sub("", core))
+    core = _POLITE.sub(" ", _ARTICLES.sub(" ", core).casefold()).strip()
+    changes = bool(_CHANGE.search(_MARKS.sub("", raw)))
+    now = any(match.start() for match in _NOW.finditer(core))
+    core = _NO_LONGER_BUT.sub(_but, core)
+    core, switched = _FROM_TO.subn(r"use \2 ≠ \1 ", core)
+    core = _NOT_BUT.sub(r"\2 ≠ \1 ", core)
+    for pattern in _CHANGES_TO:
+        core, count = pattern.subn(r"\1 = ", core)
+        changes = changes or bool(count)
+    for pattern in _SETS:
+        core = pattern.sub(r"\1 = ", core)
+    core, moved = _IS_MOVED.subn(r"= \1", _SHALL_BE.sub(r"= \1", core))
+    core = _TAIL.sub(" ", _IS.sub(" = ", _NOT_THIS.sub(" ≠ ", core.replace("改用", "用"))))
+    preposition = _AFTER_IS.search(core)
+    core = _NOW.sub(" ", _NEW.sub(" ", _CHANGE.sub(" ", _AFTER_IS.sub("=", core))))
+    words = tuple(_WORD.findall(core.lstrip(" =,，")))
+    is_stated = not SAYS_IS.isdisjoint(words)
+    rank = 0 if len(words) < 3 and not _VALUE.search(raw) else 1
+    if is_stated and _VALUE.search(raw):
+        rank = 2
+    if _LAYS_DOWN.search(raw) or _LABEL.match(raw):
+        rank = 3
+    stated_now = now and (states or is_stated or rank >= 3)
+    changes = changes or bool(moved or switched)
+    return Sentence(
+        start,
+        end,
+        words,
+        rank,
+        changes,
+        revokes=bool(_REVOKES.search(raw)),
+        now=stated_now,
+        plain=frozenset(word for word in words if _is_plain(word, raw)),
+        preposition=preposition[1] if preposition else "",
+        assigns=bool(_ASSIGNS.search(raw)),
+        returns=bool(_RETURNS.search(raw)),
+        asks=asks,
+    )
+
+
+def _is_plain(word: str, raw: str) -> bool:
+    """Is it in small letters and no name, as the text has it: not `out/`, not "orion" in quotes?"""
+    at = raw.find(word)
+    around = raw[at - 1 : at] + raw[at + len(word) : at + len(word) + 1]
+    return at >= 0 and word.islower() and not _CODE.search(word) and not _QUOTES.intersection(around)
+
+
+def _but(match: re.Match[str]) -> str:
+    *rejected, value = match.groups()
+    return f" {value} ≠ {next(text for text in rejected if text)} "
+
+
+def choice(words: Sequence[str]) -> tuple[str, ...]:
+    """What a sentence chooses that says no more than that: "use npm", "the database is MySQL"."""
+    if 2 <= len(words) <= 1 + PLAIN_VALUE and words[0] in CHOOSES:
+        return tuple(words[1:])
+    if "=" in words[1:-1] and len(words) - 1 - (at := words.index("=")) <= PLAIN_VALUE:
+        return tuple(words[at + 1 :])
+    return ()
+
+
+def rejected_values(words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """Where a value may stand that is rejected by its name: as many words as it may have."""
+    first = words.index("≠") + 1 if "≠" in words else len(words)
+    yield from ((first, first + length) for length in range(1, LONGEST_VALUE) if first + length <= len(words))
+
+
+def _stem(word: str) -> str:
+    if not word.isalpha() or is_sign(word):
+        return word
+    return _ENDINGS.sub("", _ARABIC_PERSON.sub("", word))
+
+
+def _masked(words: Sequence[str]) -> tuple[str, ...]:
+    return tuple("0" if is_figure(word) else word for word in words)
