@@ -135,9 +135,10 @@ _REVOKES = re.compile(r"\bno longer\b|\bnicht mehr\b|\bбольше не\b|不�
 _RETURNS = re.compile(
     r"\b(?:(?:go|going|switch|change|move|set it|put it)\s+back|back to|undo|revert|restore"
     r"|(?:as|like) (?:it was )?before|(?:use|take|keep) the (?:old|previous|original|former|first)"
-    r"|forget (?:that|what)|scrap that|never ?mind|zurück zu[mr]?|rückgängig|wie (?:vorher|zuvor|früher)|wieder (?:den|die|das) (?:alt|erst|vorig)en?"
-    r"|vergiss (?:das|was)|reviens|revenons|annule[rz]?|comme avant|rétabli[st]|como antes|deshaz|come prima|annulla"
-    r"|(?:vuelve|volvamos|volver|torna|tornare) al?|volte? para|como era antes|верн\w+|как раньше|отмени)\b"
+    r"|forget (?:that|what)|scrap that|never ?mind|zurück zu[mr]?|rückgängig|wie (?:vorher|zuvor|früher)"
+    r"|wieder (?:den|die|das) (?:alt|erst|vorig)en?|vergiss (?:das|was)|reviens|revenons|annule[rz]?|comme avant"
+    r"|rétabli[st]|como antes|deshaz|come prima|annulla|(?:vuelve|volvamos|volver|torna|tornare) al?|volte? para"
+    r"|como era antes|верн\w+|как раньше|отмени)\b"
     r"|恢复|恢復|还原|還原|撤销|撤銷|改回|用回|照旧|元に戻|取り消|以前の|원래대로|ارجع|كما كان|تراجع|वापस|पहले जैसा"
     r"|पहले वाल",
     re.I,
