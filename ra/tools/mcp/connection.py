@@ -18,6 +18,7 @@ from ra.tools.mcp import content
 from ra.tools.mcp.listing import Listing, Offer, Resource
 from ra.tools.mcp.oauth import LOGIN_S, Browser, Tokens, signed_in
 from ra.tools.mcp.questions import Questions
+from ra.tools.mcp.schemas import fitted
 from ra.tools.mcp.stdio import Program
 from ra.tools.settings import McpServerSettings
 from ra.tools.tool import Mistake, Output, Say
@@ -72,6 +73,7 @@ class McpConnection:
         self._version = version
         self._owner: asyncio.Task[None] | None = None
         self._client: asyncio.Future[Client] | None = None
+        self._program: Program | None = None
         self._leave = asyncio.Event()  # the client shall be left
         self._ended = asyncio.Event()  # the program has ended by itself
         self._closed = False
@@ -125,6 +127,8 @@ class McpConnection:
         except Exception as error:  # the SDK raises whatever its layers raise; the model hears of it
             if self.server.url:
                 self._leave.set()  # its session may be gone; the next call begins a new one
+            if self._ended.is_set():
+                raise Mistake(f"The MCP server {self.server.name} ended during the call{self._said()}.") from error
             raise Mistake(f"The MCP server {self.server.name} says: {_words(error)}") from error
 
     async def _connected(self) -> "Client":
@@ -157,7 +161,7 @@ class McpConnection:
         async def roots(context: Any) -> ListRootsResult:
             return ListRootsResult(roots=[Root(uri=FileUrl(Path(self._root).as_uri()), name="project")])
 
-        program = self._program(ended)
+        self._program = program = self._make_program(ended)
         transport = program.streams() if program else self._http()
         late = asyncio.timeout(self.server.timeout if self._browser is None else LOGIN_S)
         try:
@@ -181,12 +185,11 @@ class McpConnection:
                     task.cancel()
                 await asyncio.gather(listening, return_exceptions=True)
         except TimeoutError as error:
-            raise Unreachable(self._late(program), silent=True) from error
+            raise Unreachable(self._late(), silent=True) from error
         except Exception as error:  # an ExceptionGroup of whatever the layers raise
-            last_words = program.last_words if program else ""
             if why := self._sent_away(error):
                 raise Unreachable(why) from error
-            raise Unreachable(f"{_words(error)}{f' (it said: {last_words[:300]})' if last_words else ''}") from error
+            raise Unreachable(f"{_words(error)}{self._said()}") from error
 
     async def _hear(self, message: Any) -> None:
         """A notification of a server that speaks the protocol before 2026; others are listened to."""
@@ -229,7 +232,7 @@ class McpConnection:
     async def _note_status(self, response: Any) -> None:
         self._refused = response.status_code if response.status_code in (401, 403) else 0
 
-    def _program(self, ended: asyncio.Event) -> Program | None:
+    def _make_program(self, ended: asyncio.Event) -> Program | None:
         command, env = self.server.command, self._env | dict(self.server.env)
         if not command:
             return None
@@ -279,9 +282,13 @@ class McpConnection:
             return self._browser.provider(self.server.url, self._tokens)
         return signed_in(self.server.url, self._tokens) if self._tokens.exist else None
 
-    def _late(self, program: Program | None = None) -> str:
-        last_words = f"; it said: {program.last_words[:300]}" if program and program.last_words else ""
-        return f"it did not answer within {self.server.timeout:g} s{last_words}"
+    def _late(self) -> str:
+        return f"it did not answer within {self.server.timeout:g} s{self._said()}"
+
+    def _said(self) -> str:
+        """What a program wrote on stderr at its end, in brackets."""
+        words = self._program.last_words[:300] if self._program else ""
+        return f" (it said: {words})" if words else ""
 
 
 async def _listed(client: "Client") -> Listing:
@@ -325,10 +332,9 @@ async def _pages(ask: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
 
 def _offer(tool: Any) -> Offer | None:
     """The tool, if its schema is one that a request can hold."""
-    schema = {key: value for key, value in tool.input_schema.items() if key != "$schema"}
-    schema = {"type": "object", "properties": {}, **schema}
     try:
-        if len(msgspec.json.encode(schema)) > MAX_SCHEMA_BYTES:
+        schema = fitted(tool.input_schema)
+        if schema is None or len(msgspec.json.encode(schema)) > MAX_SCHEMA_BYTES:
             return None
     except (UnicodeEncodeError, RecursionError):
         return None
@@ -347,7 +353,13 @@ def _clean(text: object) -> str:
 
 def _words(error: BaseException) -> str:
     """The innermost reason, in one line: the SDK wraps errors in groups of groups."""
+    from pydantic import ValidationError
+
+    from ra.tools.pydantic_types import why
+
     leaves = list(_leaves(error))
+    if leaves and isinstance(leaves[0], ValidationError):
+        return _clean(f"its answer is not of the protocol ({why(leaves[0])[:400]})")
     text = " ".join(str(leaves[0]).split()) if leaves else ""
     return _clean(text)[:500] or type(leaves[0] if leaves else error).__name__
 

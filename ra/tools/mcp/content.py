@@ -28,6 +28,8 @@ def of_call(result: "CallToolResult") -> tuple[Content, ...]:
         blocks = [Text(msgspec.json.encode(result.structured_content).decode())]
     if more := len(result.content) - MAX_BLOCKS:
         blocks += [Text(f"[{more} more blocks are left out]")] if more > 0 else []
+    if not blocks:  # an API refuses an error that says nothing
+        blocks = [Text("[the server gave no reason]" if result.is_error else "[the server gave an empty result]")]
     return bounded(blocks)
 
 

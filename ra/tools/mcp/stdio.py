@@ -5,14 +5,20 @@ The SDK's own transport hands no descriptors on, which the reaper needs, and kee
 
 import asyncio
 import contextlib
+import json
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import msgspec
+
 from ra.system.launch import under_reaper
 from ra.system.process import Ends, end_piped, start_piped
+from ra.tools.mcp.schemas import readable
 
 MAX_LINE_BYTES = 32 << 20
+_ANSWER = re.compile(rb'^\s*\{(?=[^{}\[]*"jsonrpc")[^{}\[]*"id"\s*:\s*(\d+)')
 LEAVE_S = 0.5
 """How long a server may take to end by itself when its input closes."""
 
@@ -20,16 +26,19 @@ LEAVE_S = 0.5
 class Program:
     """A server that is started with its streams. It sets `ended` when it closes its stdout.
 
-    `last_words` is the end of what it wrote on stderr.
+    `last_words` is why it must be given up, or the end of what it wrote on stderr.
     """
 
     def __init__(self, argv: list[str], *, cwd: str, env: dict[str, str], ended: asyncio.Event) -> None:
         self._argv, self._cwd, self._env = argv, cwd, env
         self._stderr = Ends(0, 4000)
         self._ended = ended
+        self._fault = ""
 
     @property
     def last_words(self) -> str:
+        if self._fault:
+            return self._fault
         lines = [line.strip() for line in self._stderr.text().splitlines()]
         return next((line for line in reversed(lines) if line and not line.startswith("[…")), "")
 
@@ -69,12 +78,18 @@ class Program:
                 if not line.strip():
                     continue
                 try:
-                    message = SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
+                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
                 except ValueError:
-                    continue  # a line of log on stdout; the protocol forbids it, and servers do it
-                await stream.send(message)
-        except (ValueError, anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass  # a line beyond all bounds, or nobody listens any more
+                    if (repaired := _repaired(line)) is None:
+                        continue  # a line of log on stdout; the protocol forbids it, and servers do it
+                    message = jsonrpc_message_adapter.validate_python(repaired, by_name=False)
+                if isinstance(result := getattr(message, "result", None), dict) and "tools" in result:
+                    result["tools"] = readable(result["tools"])
+                await stream.send(SessionMessage(message))
+        except ValueError:
+            self._fault = f"a line of more than {MAX_LINE_BYTES >> 20} MiB"
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            pass  # nobody listens any more
         finally:
             self._ended.set()
             stream.close()
@@ -83,6 +98,24 @@ class Program:
         assert process.stderr
         while data := await process.stderr.read(1 << 16):
             self._stderr.add(data)
+
+
+def _repaired(line: bytes) -> Any:
+    """A message that the SDK does not read: without halves of characters, which servers that cut text leave in it.
+
+    An answer that cannot be mended is an error of its call, which would wait for ever. None for what is no message.
+    """
+    try:
+        message = json.loads(line)
+        if not isinstance(message, dict) or "jsonrpc" not in message:
+            return None
+        text = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError) as error:
+        if (match := _ANSWER.search(line)) is None:
+            return None
+        why = {"code": -32700, "message": f"its answer cannot be read ({type(error).__name__}: {error})"}
+        return {"jsonrpc": "2.0", "id": int(match[1]), "error": why}
 
 
 async def _write(process: asyncio.subprocess.Process, stream: Any) -> None:

@@ -7,6 +7,7 @@ import json
 import sys
 from typing import Any
 
+TEXT = {"type": "text", "text": "cut in a smile: \ud83d"}
 LIES = sys.argv[1:]
 TOOLS = ["plan", "write", "grow", "shrink", "lie"]
 
@@ -68,6 +69,17 @@ def lie(id: Any, how: str) -> None:
         say(id, "the right one")
     elif how == "shape":
         send(id=id, result={"content": "no list"})
+    elif how == "half":
+        sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, "result": {"content": [TEXT]}}) + "\n")
+        sys.stdout.flush()
+    elif how == "deep":
+        sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {id}, "result": {"[" * 5000}{"]" * 5000}}}\n')
+        sys.stdout.flush()
+    elif how == "nothing":
+        send(id=id, result={"content": [], "isError": True})
+    elif how == "crash":
+        sys.stderr.write("out of memory\n")
+        sys.exit(1)
     elif how == "rubbish":
         sys.stdout.write("Log line\n{\n[]\n\x00\n")
         say(id, "after rubbish")
@@ -92,6 +104,10 @@ def lie(id: Any, how: str) -> None:
 def listing() -> dict[str, Any]:
     schema = {"type": "object", "properties": {"topic": {"type": "string"}}}
     tools = [{"name": name, "description": name, "inputSchema": schema} for name in TOOLS]
+    if "odd" in LIES:
+        schemas: list[Any] = [None, True, [], {}, {"type": "string"}, {"properties": [], "required": "x"}]
+        tools += [{"name": f"odd{n}", "inputSchema": schema} for n, schema in enumerate(schemas)]
+        tools += [{"name": "bare"}, {"inputSchema": schema}, "no tool"]
     return {"tools": tools, **({"nextCursor": "again"} if "endless" in LIES else {})}
 
 

@@ -217,6 +217,32 @@ def test_a_result_of_the_wrong_shape_is_an_error_of_that_call_alone(world: World
     assert words(after) == "the right one"
 
 
+@pytest.mark.parametrize(
+    ("how", "is_error", "words_of_it"),
+    [
+        ("half", False, "cut in a smile: ?"),
+        ("deep", True, "its answer cannot be read"),
+        ("nothing", True, "[the server gave no reason]"),
+        ("crash", True, "The MCP server toy ended during the call (it said: out of memory)."),
+        ("line", True, "(it said: a line of more than 32 MiB)"),
+    ],
+)
+def test_an_answer_that_cannot_be_read_is_told_at_once(
+    world: World, how: str, is_error: bool, words_of_it: str
+) -> None:
+    lied, after = run(world.box(server("lines.py")), ("mcp__toy__lie", {"how": how}), ("mcp__toy__lie", {"how": "ids"}))
+    assert (lied.result.is_error, words_of_it in words(lied)) == (is_error, True)
+    assert words(after) == "the right one"
+
+
+def test_tools_with_schemas_that_are_none_do_not_cost_the_others(world: World) -> None:
+    listing = world.servers(server("lines.py", "odd")).listings()["toy"]
+    odd = {offer.name: offer.schema for offer in listing.tools if offer.name.startswith(("odd", "bare"))}
+    assert set(odd) == {*(f"odd{n}" for n in range(6)), "bare"}
+    assert all(schema == {"type": "object", "properties": {}} for schema in odd.values())
+    assert {"plan", "write"} <= {offer.name for offer in listing.tools}
+
+
 def test_a_line_without_end_ends_the_server_and_the_next_call_starts_it_again(world: World) -> None:
     lied, after = run(
         world.box(server("lines.py")), ("mcp__toy__lie", {"how": "line"}), ("mcp__toy__lie", {"how": "ids"})
