@@ -109,7 +109,7 @@ def import_sessions(
                 call.streams.err(f"ra: {file}: {visible(skipped)}\n")
             if transcript.events:
                 events = ledger.priced(transcript.events, lambda model, at: prices.row(model, at=at))
-                session = store.adopt(str(call.resolved.root), events)
+                session = store.adopt(str(call.resolved.root), events, texts=transcript.texts)
                 call.streams.out(f"{session}\t{transcript.name}\n")
                 imported += 1
     if not imported:
