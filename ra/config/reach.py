@@ -99,7 +99,11 @@ def inside(path: str, root: str) -> bool:
 
 
 def _code_in(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
+    try:
+        entries = os.scandir(folder)
+    except OSError:  # what names a file in it is told that there is none
+        return
+    with entries:
         for entry in entries:
             yield from (os.path.realpath(path) for path in _exactly(entry.path))
 

@@ -141,7 +141,8 @@ def guarded(files: Sequence[str], root: Path) -> tuple[str, ...]:
 
     top = os.path.realpath(root)
     names = (name for file in files for name in (os.path.normpath(file), _real(Path("/"), file)))
-    return tuple(dict.fromkeys((*(name for name in names if inside(name, top)), *closed(files, top))))
+    existing = (file for file in files if os.path.lexists(file))
+    return tuple(dict.fromkeys((*(name for name in names if inside(name, top)), *closed(existing, top))))
 
 
 def masked(items: Iterable[TrustItem], secrets: Iterable[tuple[str, str]]) -> tuple[TrustItem, ...]:
@@ -269,8 +270,12 @@ class _Finder:
         words = [word for word in words if word not in without]
         words += [name for word in words for name in BUILDS.get(word.rpartition("/")[2], ())]
         places = [(folder, word) for word in dict.fromkeys(words) for folder in (self.base, self.root)]
-        paths = [path for place in places for path in (_joined(*place), _real(*place))]
-        files = [path for path in paths if os.path.isfile(path) and inside(path, str(self.root))]  # noqa: PTH113 - as below
+        files = [
+            path
+            for folder, word in places
+            for path in (_joined(folder, word), _real(folder, word))
+            if (os.path.isfile(path) or _to_come(word, path)) and inside(path, str(self.root))  # noqa: PTH113 - as below
+        ]
         for name in re.findall(r"\s-m[\s=]*([\w.]+)", command):
             files += module(str(self.root), name)
         return self.with_loaded(files)
@@ -339,6 +344,14 @@ def fingerprint(item: TrustItem, digests: dict[str, str] | None = None) -> str:
             digests[file] = digest_of(file)
         digest.update(f"\0{file}\0{digests[file]}".encode(errors="surrogatepass"))
     return digest.hexdigest()
+
+
+def _to_come(word: str, path: str) -> bool:
+    """Whether a command names a file that is not there yet: what the model put there would run as agreed to."""
+    from ra.config.reach import CODE
+
+    is_name = "/" in word or os.path.splitext(word)[1] in CODE  # noqa: PTH122 - any text may stand here
+    return is_name and re.fullmatch(r"[\w.+-]*(/[\w.@+-]+)*", word) is not None and not os.path.lexists(path)
 
 
 def _real(folder: Path, name: str) -> str:

@@ -62,6 +62,29 @@ def test_a_command_cannot_rewrite_a_hook(guarded: Shell, tmp_path: Path, command
     assert (guarded.project / "hooks/guard.sh").read_text() == GUARD
 
 
+@pytest.mark.parametrize(
+    ("named", "command"),
+    [
+        ("sh ./ci/check.sh || true", "mkdir -p ci; cp evil.sh ci/check.sh"),  # neither the file nor its folder is there
+        ("sh ./docs/check || true", "cp evil.sh docs/check"),
+        ("cd . && bash check.sh || true", "cp evil.sh check.sh"),
+    ],
+)
+def test_a_command_cannot_make_the_file_that_a_hook_names(
+    shell: Shell, tmp_path: Path, named: str, command: str
+) -> None:
+    mark = tmp_path / "escaped"
+    (shell.project / "docs").mkdir()
+    (shell.project / "evil.sh").write_text(f"touch {mark}\n")
+    (shell.project / "ra.yaml").write_text(
+        json.dumps({"agent": {"middleware": {"beforeModelCall": [{"shell": named}]}}})
+    )
+    answers = run(shell, ("Bash", {"command": command}), ("Bash", {"command": "cp evil.sh docs/other.sh; ls docs"}))
+    assert "is a protected name" in answers[0] or "Read-only file system" in answers[0]
+    assert "other.sh" in answers[1]
+    assert not mark.exists()
+
+
 def test_a_file_tool_does_not_rewrite_a_hook_without_a_word(guarded: Shell) -> None:
     call = ("Write", {"path": "hooks/../hooks/guard.sh", "content": "evil"})
     assert run(guarded, call, flags=("--write",))[0].startswith(

@@ -101,6 +101,13 @@ def test_a_link_that_a_command_goes_through_is_kept_too(project: Path) -> None:
     assert str(project / ".venv/bin/python") in items[3].files
 
 
+def test_a_file_that_is_not_there_yet_is_named_and_closes_no_folder(project: Path) -> None:
+    hooks = {"beforeModelCall": [{"shell": "sh ./gone/check.sh; cat hooks/new; echo a/*.sh https://x.y/z word"}]}
+    (item,) = risky({"agent": {"middleware": hooks}}, base=project, root=project)
+    assert names(item.files, project) == ["gone/check.sh", "hooks/new"]
+    assert names(guarded(item.files, project), project) == ["gone/check.sh", "hooks/new"]
+
+
 def test_a_folder_with_nothing_but_trusted_code_is_closed(project: Path) -> None:
     files = [str(project / name) for name in ("hooks/a.py", "hooks/b.py", "hooks/shared.py", "src/main.py", "top.py")]
     write(project, {"hooks/README.md": "", "src/other.py": ""})

@@ -141,6 +141,26 @@ def test_log_cost_and_audit_log_write_where_they_should(shell: Shell, model: Cal
     ]
 
 
+@pytest.mark.parametrize(
+    "configured",
+    [
+        {"agent": {"context": {"resolvers": [{"name": "issues", "path": "./gone/issues.py"}]}}},
+        {"agent": {"middleware": {"beforeModelCall": ["./gone/h.py"]}}},
+        {"agent": {"middleware": {"beforeModelCall": ["./gone/h.ts"]}}},
+        {"agent": {"tools": {"custom": ["./gone/t.py"]}}},
+        {"session": {"contextStrategy": "./gone/s.py"}},
+    ],
+)
+def test_code_that_is_not_there_is_named_before_anything_is_sent(
+    shell: Shell, model: Callable[..., LoopbackServer], configured: dict[str, Any]
+) -> None:
+    (shell.project / "ra.yaml").write_text(json.dumps(configured))
+    server = model()
+    done = shell.ra("--trust", "hi")
+    assert (done.returncode, server.bodies) == (2, [])
+    assert "here is no file" in done.stderr.decode()
+
+
 def test_a_project_is_inert_until_it_is_trusted_and_again_after_one_changed_byte(
     shell: Shell, model: Callable[..., LoopbackServer]
 ) -> None:

@@ -105,6 +105,8 @@ def test_an_unknown_channel_has_a_rule_too() -> None:
         ("where is the parser?", "search"),
         ("why is it slow", "explain"),
         ("In one short sentence, what is your role?", "question"),
+        ("see @docs/deploy.md", "other"),
+        ("what is url:https://x.org/install?", "question"),
         ("Momo", "other"),
         ("", "other"),
     ],

@@ -51,6 +51,10 @@ _RULES: tuple[tuple[Intent, str], ...] = (
 OTHER = Intent("other", "Do what the message says.")
 
 
+# Names are no verbs: `see @src/deploy.py`, `url:https://example.com/install`, "what is `make`?".
+_NAMES = re.compile(r"@\S+|\w+://\S+|`[^`\n]*`|\S+/\S+")
+
+
 def classify(text: str) -> Intent:
-    sample = text[:SCANNED].strip()
+    sample = _NAMES.sub(" ", text[:SCANNED]).strip()
     return next((intent for intent, rule in _RULES if re.search(rule, sample, re.IGNORECASE)), OTHER)
