@@ -103,6 +103,16 @@ def test_a_rotation_hands_over_what_was_hidden_within_a_turn_that_is_replayed():
     assert "Never open port 22." in text_of(one.request())
 
 
+def test_a_second_rotation_hands_over_what_the_first_did():
+    one = engine(24_000, strategy="truncate")
+    log = started(one, "Begin.")
+    log.say(say("user", "Never open port 22."), *step(1, "word " * 3000), say("user", "Go on."), *step(2, "word " * 50))
+    for number in range(4):
+        rotated(one, log, 2000 if number != 2 else 40)
+        assert "Never open port 22." in text_of(one.request())
+        log.say(say("user", f"Part {number}."), *step(number, "word " * 50))
+
+
 def test_what_a_segment_began_with_no_longer_quotes_what_was_replaced_in_it():
     one = engine(24_000, strategy="truncate")
     log = started(one, "Begin.")

@@ -102,7 +102,7 @@ def rotate(
     older = [group for group in view.groups if group.at < keep_from and group.kind == "said"]
     dropped = sorted((*view.hidden, *older), key=lambda group: group.place)
     if not dropped:
-        return Rotated(reason, "", keep_from)
+        return Rotated(reason, _carried_on(view, estimator), keep_from)
     last_words = _said(older, room - size, estimator, newest=not size)
     quotes = _quotes(view, keep_from, quotes_room(window, estimator.factor), estimator)
     return Rotated(reason, _handover(dropped, last_words, quotes, segment, estimator), keep_from)
@@ -122,15 +122,24 @@ def _whole_turns(view: View, room: int) -> tuple[int, int]:
 
 
 def _quotes(view: View, keep_from: int, room: int, estimator: Estimator) -> str:
-    """What the user typed in this session before the turns that are replayed, as far as it still holds."""
+    """What the user typed in this session and is not replayed, as far as it still holds."""
     from ra.context.compaction.quotes import Quotes  # only when a segment ends
 
     quotes = Quotes(estimator)
     for group in view.prompted:
         quotes.add(group)
-    hidden = {group.place for group in view.hidden}  # also of a turn that is replayed
-    places = (group.place for group in view.prompted if group.at < keep_from or group.place in hidden)
+    # A turn that is replayed may have a hidden part, and gaps where an earlier segment ended.
+    replayed = {group.place for group in view.groups if group.at >= keep_from}
+    places = (group.place for group in view.prompted if group.place not in replayed)
     return quotes.write(places, room, longest=QUOTE).text
+
+
+def _carried_on(view: View, estimator: Estimator) -> str:
+    """What the segment began with, for the next one, where nothing else is dropped; "" in the first segment."""
+    from ra.context.compaction.quotes import Quotes  # only when a segment ends
+
+    handover = next((group.item.message.text for group in view.groups if group.kind == "handover"), "")
+    return handover and (Quotes(estimator).mended_handover(view) or handover)
 
 
 def _handover(dropped: Sequence[Group], last_words: str, quotes: str, segment: Segment, estimator: Estimator) -> str:
