@@ -112,5 +112,14 @@ def _user_dir(env: Mapping[str, str], *, variable: str, unix: str, kind: str) ->
         import platformdirs  # 20 ms, and Linux does not need it
 
         return Path(platformdirs.user_config_dir("ra") if kind == "config" else platformdirs.user_data_dir("ra"))
-    home = env.get("HOME") or os.path.expanduser("~")  # noqa: PTH111 (Path.home raises without HOME)
-    return Path(home) / unix / "ra"
+    return (home(env) or _account_home()) / unix / "ra"
+
+
+def _account_home() -> Path:
+    """Where the system says that the user lives: HOME may be unset, empty, or a name in the working directory."""
+    import pwd  # for those without HOME
+
+    try:
+        return Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    except KeyError:  # a container's user whom no list names: writing there fails, and the message names RA_HOME
+        return Path("/")

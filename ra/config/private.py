@@ -16,7 +16,7 @@ def read(path: Path, kind: Any, *, again: str) -> Any:
     """What the file holds, None when there is none. `again` says how to come by a new one. Raises UserError."""
     try:
         file = open_regular(path)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):  # HOME may be /dev/null
         return None
     except OSError as error:
         raise UserError(

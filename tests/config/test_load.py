@@ -1,6 +1,7 @@
 """Layers, origins, interpolation: what the user asked for is what is in force."""
 
 import os
+import pwd
 import stat
 from pathlib import Path
 
@@ -257,6 +258,9 @@ def test_where_the_users_files_are(tmp_path: Path) -> None:
     assert paths.data_dir(home) == tmp_path / ".local/share/ra"
     assert paths.data_dir(named) == Path("/d/ra")
     assert paths.data_dir(named | {"RA_HOME": "/r"}) == Path("/r")
+    account = Path(pwd.getpwuid(os.geteuid()).pw_dir)
+    for nowhere in ({}, {"HOME": ""}, {"HOME": "rel"}):
+        assert paths.data_dir(nowhere) == account / ".local/share/ra"
     assert paths.data_dir(named | {"RA_HOME": "/r"}, "~/mine") == Path("~/mine").expanduser()
 
 
