@@ -12,8 +12,8 @@ def _words(text: str) -> tuple[str, ...]:
 
 TOKEN_NAMES = _words(
     ".env .env.* .envrc *.env .netrc _netrc .pgpass .pypirc .git-credentials .htpasswd .dockercfg .vault-token "
-    "credentials credentials.json client_secret*.json service-account*.json secrets.y*ml secrets.json "
-    "id_rsa* id_dsa* id_ecdsa* id_ed25519*"
+    "credentials credentials.json credentials.toml client_secret*.json service-account*.json "
+    "secrets.y*ml secrets.json secrets.toml id_rsa* id_dsa* id_ecdsa* id_ed25519*"
 )
 KEY_NAMES = _words("*.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk")
 """Often certificates of tests: Read asks for them, but a box shows them."""

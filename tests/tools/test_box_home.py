@@ -34,6 +34,7 @@ CREDENTIALS = (
     ".codex/auth.json .config/ra/ra.yaml .local/share/ra/allowed.json .local/share/keyrings/login.keyring .mozilla/firefox/x/key4.db "
     ".config/google-chrome/Default/Cookies .config/JetBrains/x/c.kdbx .password-store/a.gpg .1password/agent .irssi/config .msmtprc "
     ".subversion/auth/svn.simple/x .config/pip/pip.conf .pip/pip.conf .config/nuget/NuGet.Config .julia/servers/x/auth.toml "
+    ".local/share/uv/credentials/credentials.toml .local/share/pipx/.env .pyenv/.netrc .rustup/credentials.toml "
     "notes.txt code/other/.env Documents/passwords.kdbx"
 ).split()  # fmt: skip
 

@@ -155,3 +155,14 @@ def test_a_bubblewrap_that_does_not_work_is_not_used(project: Path, monkeypatch:
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     assert bubblewrap.find(place(project), Host()) is None
     assert sorted(path.name for path in project.iterdir()) == ["docs"]  # no placeholder is left
+
+
+def test_what_hook_managers_read_is_guarded_where_they_look_for_it(tmp_path: Path) -> None:
+    (tmp_path / "vendor/mise").mkdir(parents=True)
+    for name in (".pre-commit-config.yaml", "vendor/lefthook.yml", "vendor/mise/config.toml", "vendor/config.toml"):
+        (tmp_path / name).touch()
+    guarded = Scan(str(tmp_path), ()).look().guarded
+    assert {os.path.relpath(path, tmp_path) for path in guarded} == {
+        ".pre-commit-config.yaml",
+        "vendor/mise/config.toml",
+    }

@@ -81,6 +81,7 @@ def test_what_only_sounds_secret_does_not(path: str) -> None:
             "src/../.git/x",
             ".git",
         ),
+        *(".pre-commit-config.yaml", "lefthook-local.yml", "a/.config/mise/config.toml", "mise/config.toml", ".vs/x"),
     ],
 )
 def test_protected_paths_ask_before_they_are_written_but_may_be_read(place: Project, path: str) -> None:

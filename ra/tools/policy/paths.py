@@ -28,8 +28,13 @@ EDITOR_NAMES = (
     # What tells other agents what to do, or what they start.
     *("AGENTS.override.md", "CLAUDE.local.md", "GEMINI.md", ".gemini", ".codex", ".opencode", "opencode.json"),
     *(".kiro", ".roo", ".clinerules", ".windsurf", ".continue", ".aider.conf.yml", ".junie", ".qwen", "crush.json"),
+    *(".amazonq", ".augment", ".trae", ".vs", ".ycm_extra_conf.py"),
+    *("mise.*.toml", ".mise.*.toml", "mise/config.toml", ".config/mise", ".config/mise.toml"),
 )
 """What editors, shells, git and other agents obey as soon as it is there."""
+
+ROOT_NAMES = (".pre-commit-config.yaml", "lefthook*.yml", ".lefthook*.yml", "lefthook*.yaml", ".overcommit.yml")
+"""What installed hooks of git start, which look for it at the top of the project."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -58,8 +63,12 @@ def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTION_FILES) 
     for folder in OWN_DIRS:
         if folder in parts:
             return f"it lies in {folder}"
+    if len(parts) == 1 and any(fnmatchcase(parts[0], name) for name in ROOT_NAMES):
+        return "hooks of git obey it"
     for name in EDITOR_NAMES:
-        if any(fnmatchcase(part, name.casefold()) for part in parts):
+        names = name.casefold().split("/")
+        starts = range(len(parts) - len(names) + 1)
+        if any(all(map(fnmatchcase, parts[start : start + len(names)], names)) for start in starts):
             return f"programs obey {name}"
     for pattern in (*instructions, *CONFIG_NAMES):
         pattern_parts = [fold(part) for part in pattern.split("/")]

@@ -10,7 +10,7 @@ from ra.system.files import hold_folder, make_private
 from ra.tools.policy.paths import CREDENTIALS, Project
 from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.guard import exists, free_name, parents
-from ra.tools.sandbox.host import CACHES, SYSTEM, toolchains
+from ra.tools.sandbox.host import CACHES, SYSTEM, tokens_in, toolchains
 from ra.tools.sandbox.layout import Layout, masked, topmost
 
 
@@ -24,7 +24,8 @@ class Home:
         self.named = toolchains(host, self.path, layout.root)
         self._toolchains = topmost({path for path in self.named if _below(path, self.path) or not _is_system(path)})
         secrets = [os.path.join(self.path, name) for name in CREDENTIALS if self.path]
-        self._masks = [path for path in (*secrets, *layout.hidden) if os.path.lexists(path)]
+        tokens = [path for folder in self._toolchains if _below(folder, self.path) for path in tokens_in(folder)]
+        self._masks = [path for path in (*secrets, *layout.hidden, *tokens) if os.path.lexists(path)]
         inside = self.path or "/tmp"  # noqa: S108 - private in a box
         self.env = {
             "HOME": inside,

@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 
 from ra.system.environment import CERTIFICATES
+from ra.system.secret_names import fold, holds_token
 from ra.tools.policy.paths import program
 from ra.tools.sandbox.box import Host
 
@@ -160,6 +161,16 @@ def closed_programs(spared: Iterable[str]) -> Iterator[str]:
                     mode = entry.stat(follow_symlinks=False).st_mode
                     if not mode & (stat.S_IROTH | stat.S_IXUSR) and os.access(entry.path, os.R_OK):
                         yield entry.path
+
+
+def tokens_in(folder: str, depth: int = 3) -> Iterator[str]:
+    """What is kept for credentials beside a toolchain, by its name, as uv does."""
+    for entry in _entries(folder):
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if holds_token(fold(entry.name)) and (depth > 1 or not is_folder):
+            yield entry.path
+        elif is_folder and depth > 1:
+            yield from tokens_in(entry.path, depth - 1)
 
 
 def closed_in_proc() -> list[str]:

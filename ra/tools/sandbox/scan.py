@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ra.system.files import append_private, open_regular
 from ra.system.secret_names import SECRET_DIRS, TOKEN_NAMES, fold, holds_token
-from ra.tools.policy.paths import CONFIG_NAMES, EDITOR_NAMES, protected
+from ra.tools.policy.paths import CONFIG_NAMES, EDITOR_NAMES, ROOT_NAMES, protected
 from ra.tools.sandbox.disarm import is_repository, leads_inside
 from ra.tools.sandbox.host import is_socket
 from ra.tools.sandbox.layout import Layout
@@ -171,8 +171,8 @@ class Scan:
             ".ra",
             ".git",
             *CONFIG_NAMES,
-            *EDITOR_NAMES,
-            *(os.path.basename(name) for name in instructions),
+            *ROOT_NAMES,
+            *(os.path.basename(name) for name in (*EDITOR_NAMES, *instructions)),
             *TOKEN_NAMES,
             *SECRET_DIRS,
         )
