@@ -84,10 +84,10 @@ class Group(msgspec.Struct, frozen=True, gc=False):
 
 _place = attrgetter("place")
 _CONTAINERS = (
-    "entries", "groups", "prompted", "kept", "_standing", "_settled", "_clips", "_short", "_open", "_list",
+    "entries", "groups", "prompted", "kept", "omitted", "_standing", "_settled", "_clips", "_short", "_open", "_list",
     "_offsets", "rewrites",
 )  # fmt: skip
-_STATE = ("groups", "kept", "_settled", "_clips")  # what a rewrite changes, and going back restores
+_STATE = ("groups", "kept", "omitted", "_settled", "_clips")  # what a rewrite changes, and going back restores
 _NAMED_STATE = ("hidden", "summary", "first", "_gap")  # the same of what is replaced as a whole
 
 OMITTED = "[The user took "  # how the marker of an omission begins
@@ -104,6 +104,7 @@ class View:
         self.hidden: tuple[Group, ...] = ()  # by compactions of this segment, by place
         self.prompted: list[Group] = []  # all that the user said in this session, also in segments before
         self.kept: set[int] = set()  # positions that the user wants in every request
+        self.omitted: set[int] = set()  # positions that the user took out
         self.summary = ""
         self.first: Position | None = None  # of the prompt that opened the segment
         self._gap: Position | None = None  # of the newest marker
@@ -203,8 +204,7 @@ class View:
         return tuple(group for group in notices.values() if group.section and group.section.tier != "volatile")
 
     def pinned(self) -> tuple[Group, ...]:
-        """Units that no compaction hides: the prompts, rules, and the newest context of each name that came with the
-        last prompt."""
+        """Never hidden: prompts, rules, what the user keeps, the newest context of each name since the last prompt."""
         prompts = self.prompts()
         newest = max((group.place for group in prompts), default=(0, 0))
         notices = {group.section.name: group for group in self.groups if group.section and group.place > newest}
@@ -377,6 +377,7 @@ class View:
         places = {group.place for group in covered}
         staying = [group for group in self.groups if group.place not in places]
         self._settle_notices(covered, staying)
+        self.omitted.update(group.at for group in covered if checkpoint.marker.startswith(OMITTED))
         gone = [group for group in covered if group.kind != "marker"]
         if gone:  # mostly behind all that was hidden before, which may be very much and is not sorted again
             first = bisect_left(self.hidden, min(map(_place, gone)), key=_place)
@@ -387,8 +388,7 @@ class View:
             self._short.pop(place, None)
             marker = Item(place, say("user", checkpoint.marker, name=render.COMPACTED))
             staying.insert(self.groups.index(covered[0]), Group("marker", marker))
-        if checkpoint.handover:
-            mended = checkpoint.handover
+        if mended := checkpoint.handover:
             staying = [group if group.kind != "handover" else _handover(group.place, mended) for group in staying]
         self._keep(staying)
 
@@ -396,7 +396,7 @@ class View:
 
     def _bring_back(self, at: int) -> None:
         """Show what stands at a position, whole; the marker of an omission that stood for it alone goes."""
-        self.kept.add(at)
+        self.kept, self.omitted = self.kept | {at}, self.omitted - {at}
         back = [group for group in self.hidden if any(item.place[0] == at for item in group.items)]
         self.hidden = tuple(group for group in self.hidden if group not in back)
         self._clips = {place: keep for place, keep in self._clips.items() if place[0] != at}

@@ -8,7 +8,7 @@ from ra.context.compaction.quotes import HEADING, Quotes, typed_text
 from ra.context.compaction.sentences import sentences
 from ra.context.compose.rotation import Segment, rotate
 from ra.context.tokens import Estimator
-from ra.context.view import Group, Item
+from ra.context.view import OMITTED, Group, Item
 from ra.core.facts import Checkpointed
 from ra.core.messages import Message, Text, say
 from tests.context.sessions import assemble, engine, replayed, started, step, text_of
@@ -101,6 +101,24 @@ def test_a_rotation_hands_over_what_was_hidden_within_a_turn_that_is_replayed():
     fact = rotated(one, log, 3000)
     assert fact.keep_from < one.view.prompted[1].at
     assert "Never open port 22." in text_of(one.request())
+
+
+@pytest.mark.parametrize("strategy", ["truncate", "digest"])
+def test_what_the_user_took_out_comes_back_in_no_quote(strategy):
+    one = engine(24_000, strategy=strategy)
+    log = started(one, "Begin.")
+    log.say(say("user", "The port is 8080."), *step(1, "word " * 900), say("user", "The port is 4711."))
+    log.say(*step(2, "word " * 900), say("user", "Go on."), *step(3, "word " * 9000))
+    at = one.view.prompted[2].at
+    log.record(Checkpointed("omit", "user", hidden=((at, at),), marker=f"{OMITTED}a message out of view here.]"))
+    for number in range(3):
+        log.say(say("user", f"Part {number}."), *step(number, "word " * 9000))
+        log.record(*assemble(one, force="manual").facts)
+        text = text_of(one.request())
+        assert ["8080" in text, "4711" in text] == [True, False]
+    rotated(one, log, 3000)
+    text = text_of(one.request())
+    assert ["8080" in text, "4711" in text] == [True, False]
 
 
 def test_a_second_rotation_hands_over_what_the_first_did():

@@ -162,7 +162,8 @@ class Compactor:
         gap = hole(view, zone, apart=bool(standing))
         places = {group.place for group in zone}
         visible = (message for group in view.groups if group.place not in places for message in view.shown(group))
-        text = self._digest.stand_in(gap.groups, gap.ref, room, visible=visible, behind_others=bool(standing))
+        indexed = [group for group in gap.groups if group.at not in view.omitted]
+        text = self._digest.stand_in(indexed, gap.ref, room, visible=visible, behind_others=bool(standing))
         return gap.checkpoint("digest", text)
 
     def standing(self, view: View, zone: Sequence[Group], allowance: Allowance) -> Sequence[Group]:

@@ -88,6 +88,7 @@ class Quotes:
         quoted = {int(at) for at in _QUOTED_AT.findall(quotes)}
         holding = ((at, number) for at, number in self._said.restored if number not in self._said.replaced[at])
         quoted -= {at[0] for at, number in holding if self._sentence_text(at, number) not in quotes}
+        quoted |= view.omitted
         hidden = [group.place for group in view.hidden if group.is_prompt and group.at not in quoted]
         return self.write(hidden, room)
 
@@ -226,7 +227,7 @@ class Quotes:
         """Read what is new; from the beginning where what was read is no longer what the segment begins with."""
         of_segment = {group.place: group for group in (*view.hidden, *view.groups) if group.is_prompt}
         groups = {group.place: group for group in view.prompted} | of_segment
-        prompts = [groups[place] for place in sorted(groups)]
+        prompts = [groups[place] for place in sorted(groups) if place[0] not in view.omitted]
         count = len(self._said.places)
         if [group.place for group in prompts[:count]] != self._said.places:
             self._said, count = _Said(), 0

@@ -189,7 +189,8 @@ class Summarizer:
         )
         body = fitted(summary, cap, self._estimator)
         room = cap - self._estimator.text(body) - self._estimator.text(names_frame())
-        hidden = sorted((*view.hidden, *groups), key=lambda group: group.place)
+        hidden = [group for group in view.hidden if group.at not in view.omitted]
+        hidden = sorted((*hidden, *groups), key=lambda group: group.place)
         skipped = {name.removeprefix("./") for name in identifiers(body)}
         return with_names(body, self._digest.names(hidden, room, skipped=skipped))
 

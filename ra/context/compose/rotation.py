@@ -100,7 +100,8 @@ def rotate(
     room = estimator.plain(history)
     keep_from, size = _whole_turns(view, room)
     older = [group for group in view.groups if group.at < keep_from and group.kind == "said"]
-    dropped = sorted((*view.hidden, *older), key=lambda group: group.place)
+    hidden = [group for group in view.hidden if group.at not in view.omitted]
+    dropped = sorted((*hidden, *older), key=lambda group: group.place)
     if not dropped:
         return Rotated(reason, _carried_on(view, estimator), keep_from)
     last_words = _said(older, room - size, estimator, newest=not size)
@@ -126,11 +127,12 @@ def _quotes(view: View, keep_from: int, room: int, estimator: Estimator) -> str:
     from ra.context.compaction.quotes import Quotes  # only when a segment ends
 
     quotes = Quotes(estimator)
-    for group in view.prompted:
+    prompts = [group for group in view.prompted if group.at not in view.omitted]
+    for group in prompts:
         quotes.add(group)
     # A turn that is replayed may have a hidden part, and gaps where an earlier segment ended.
     replayed = {group.place for group in view.groups if group.at >= keep_from}
-    places = (group.place for group in view.prompted if group.place not in replayed)
+    places = (group.place for group in prompts if group.place not in replayed)
     return quotes.write(places, room, longest=QUOTE).text
 
 
