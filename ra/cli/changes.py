@@ -7,9 +7,10 @@ from rich.text import Text
 from ra.cli.render import Paper
 from ra.core.events import ChangedLine, FileChange
 from ra.core.text import visible
+from ra.tools.difference import shortened
 
 SHOWN = 40  # lines of a change under a finished call
-ASKED = 200  # lines in a question
+ASKED = 120  # lines in a question
 
 _STYLES = {"+": "green", "-": "red", " ": "dim"}
 
@@ -20,14 +21,14 @@ def head(change: FileChange) -> str:
     return visible(" ".join([change.path, *(["(new file)"] if change.created else []), "", *counts]).rstrip())
 
 
-def shown(change: FileChange, paper: Paper, *, most: int = SHOWN) -> str:
-    """The lines of a change; a long line is the terminal's business, so that it copies as one."""
-    rows = [row for number, hunk in enumerate(change.hunks) for row in _rows(change, hunk, paper, first=number == 0)]
-    hidden = max(0, len(rows) - most) + change.left_out
-    tail = [Text(f"  … {hidden} more line{'s' * (hidden != 1)}; /tools shows them", "dim")] if hidden else []
-    if not rows:
-        return paper.line("  (a binary file)", "dim")
-    return paper.rendered(*rows[:most], *tail, wrap=False)
+def shown(change: FileChange, paper: Paper, *, most: int = SHOWN, more: str = "") -> str:
+    """The lines of a change, and how to see `more`. A long line is the terminal's business: it copies as one."""
+    hunks, cut = shortened(change.hunks, most)
+    rows = [row for number, hunk in enumerate(hunks) for row in _rows(change, hunk, paper, first=number == 0)]
+    hidden = cut + change.left_out
+    tail = [Text(f"  … {hidden:,} more line{'s' * (hidden != 1)}{more}", "dim")] if hidden else []
+    note = [Text(f"  ({change.note})", "dim")] if change.note else []
+    return paper.rendered(*rows, *tail, *note, wrap=False)
 
 
 def _rows(change: FileChange, hunk: Sequence[ChangedLine], paper: Paper, *, first: bool) -> Iterator[Text]:

@@ -77,7 +77,10 @@ class ChangedLine(Value, frozen=True):
 
 
 class FileChange(Value, frozen=True):
-    """The difference of one file. Each hunk is a run of lines that stand together; `left_out` lines are not told."""
+    """The difference of one file. Each hunk is a run of lines that stand together; `left_out` lines are not told.
+
+    `note` is what lines cannot tell: a binary or empty file, ends of lines.
+    """
 
     path: str  # relative to the project, where the file lies in it
     hunks: tuple[tuple[ChangedLine, ...], ...]
@@ -85,6 +88,7 @@ class FileChange(Value, frozen=True):
     removed: int = 0
     created: bool = False
     left_out: int = 0
+    note: str = ""
 
 
 class ToolEnded(Value, frozen=True):

@@ -128,11 +128,19 @@ class Running:
         assert self._process.stdout
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         pending, last = "", 0.0
-        while data := await self._process.stdout.read(1 << 18):
-            self.output.add(data)
-            self.unread.add(data)
-            pending = (pending + decoder.decode(data))[-STREAM_CHARACTERS:]
-            if (now := time.monotonic()) - last >= STREAM_EVERY_S:
+        while True:
+            try:  # what was printed last is said soon, even when nothing follows for a long time
+                async with asyncio.timeout(STREAM_EVERY_S if pending else None):
+                    data = await self._process.stdout.read(1 << 18)
+            except TimeoutError:
+                data = None
+            if data == b"":
+                break
+            if data is not None:
+                self.output.add(data)
+                self.unread.add(data)
+                pending = (pending + decoder.decode(data))[-STREAM_CHARACTERS:]
+            if pending and (now := time.monotonic()) - last >= STREAM_EVERY_S:
                 say(pending)
                 pending, last = "", now
         if pending:

@@ -1,6 +1,7 @@
 """What is the difference between two states of a file? Hunks with line numbers and three lines of context."""
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from ra.core.events import ChangedLine, FileChange
 
@@ -9,30 +10,55 @@ TOLD = 400  # lines of one difference that are told
 COMPARED = 3000  # lines; comparing more takes longer than anybody waits, and is told as one replacement
 BINARY = b"\0"
 
+Hunks = tuple[tuple[ChangedLine, ...], ...]
+
 Region = tuple[int, int, int, int]
 """Lines of the file before (from, to) that became lines of the file after (from, to)."""
 
 
 def difference(path: str, before: bytes | None, after: bytes) -> FileChange:
     if BINARY in (before or b"")[:8192] or BINARY in after[:8192]:
-        return FileChange(path, (), created=before is None)
+        return FileChange(path, (), created=before is None, note=_sizes(before, after))
     old_lines, new_lines = _lines(before or b""), _lines(after)
     regions = list(_regions(old_lines, new_lines))
-    hunks, line_count, left_out = [], 0, 0
-    for hunk in _hunks(regions, old_lines, new_lines):
-        room = TOLD - line_count
-        if room > 0:
-            hunks.append(tuple(hunk[:room]))
-        left_out += max(0, len(hunk) - max(room, 0))
-        line_count += len(hunk)
+    hunks, left_out = shortened(tuple(tuple(hunk) for hunk in _hunks(regions, old_lines, new_lines)), TOLD)
     return FileChange(
         path,
-        tuple(hunks),
+        hunks,
         added=sum(to - start for _, _, start, to in regions),
         removed=sum(to - start for start, to, _, _ in regions),
         created=before is None,
         left_out=left_out,
+        note=_unseen(before, after),
     )
+
+
+def shortened(hunks: Hunks, most: int) -> tuple[Hunks, int]:
+    """So many lines of it, and how many are left out. What replaces many lines is told as well as what went."""
+    total = sum(map(len, hunks))
+    if total <= most:
+        return hunks, 0
+    sides = {line.sign for hunk in hunks for line in hunk} - {" "}
+    runs = (tuple(run) for hunk in hunks for run in _runs(hunk, most // max(1, len(sides))))
+    parts, room = [], most
+    for run in runs:
+        if room > 0:
+            parts.append(run[:room])
+        room -= len(run)
+    return tuple(parts), total - sum(map(len, parts))
+
+
+def _runs(hunk: Sequence[ChangedLine], longest: int) -> Iterator[Sequence[ChangedLine]]:
+    """The hunk itself; where lines of one sign go on for too long, a piece up to there, and on from where they end."""
+    piece: list[ChangedLine] = []
+    for _, same in groupby(hunk, key=lambda line: line.sign):
+        run = list(same)
+        piece += run[:longest]
+        if len(run) > longest:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
 
 
 def as_text(change: FileChange) -> str:
@@ -40,7 +66,35 @@ def as_text(change: FileChange) -> str:
     width = max((len(str(line.number)) for hunk in change.hunks for line in hunk), default=1)
     hunks = ["\n".join(f"{line.number:>{width}} {line.sign}{line.text}" for line in hunk) for hunk in change.hunks]
     left_out = [f"[{change.left_out} more lines]"] if change.left_out else []
-    return "\n".join([change.path, "\n⋮\n".join(hunks), *left_out])
+    note = [f"[{change.note}]"] if change.note else []
+    return "\n".join([change.path, "\n⋮\n".join(hunks), *left_out, *note])
+
+
+def _sizes(before: bytes | None, after: bytes) -> str:
+    sizes = [f"{len(content):,} byte{'s' * (len(content) != 1)}" for content in (before, after) if content is not None]
+    return f"a binary file: {' → '.join(sizes)}"
+
+
+def _unseen(before: bytes | None, after: bytes) -> str:
+    """What the lines do not tell: an empty file, the end of the last line, and how lines end."""
+    if before is None:
+        return "" if after else "an empty file"
+    if before == after:
+        return "nothing changes"
+    notes = []
+    if before and not after:
+        notes.append("the file becomes empty")
+    elif before and before.endswith(b"\n") != after.endswith(b"\n"):
+        notes.append("a newline at the end" if after.endswith(b"\n") else "no newline at the end any more")
+    if (
+        before.strip()
+        and after.strip()
+        and (b"\r\n" in before) != (b"\r\n" in after)
+        and b"\n" in before
+        and b"\n" in after
+    ):
+        notes.append("line ends: LF → CRLF" if b"\r\n" in after else "line ends: CRLF → LF")
+    return "; ".join(notes)
 
 
 def _lines(content: bytes) -> list[str]:

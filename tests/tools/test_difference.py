@@ -1,11 +1,12 @@
 """The difference of a file: applied to the file before it gives the file after."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ra.core.events import ChangedLine
 from ra.tools import difference as module
-from ra.tools.difference import as_text, difference
+from ra.tools.difference import as_text, difference, shortened
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d", ""]), max_size=40)
 
@@ -57,3 +58,38 @@ def test_a_long_difference_says_how_much_it_leaves_out() -> None:
 
 def test_what_is_no_text_has_no_lines() -> None:
     assert difference("f", b"\0\1", b"\0\2").hunks == ()
+
+
+def test_a_replacement_of_many_lines_tells_both_sides() -> None:
+    change = difference("f", b"old\n" * 3000, b"new\n" * 2000)
+    signs = [line.sign for hunk in change.hunks for line in hunk]
+    assert (signs.count("-"), signs.count("+"), change.left_out) == (
+        module.TOLD // 2,
+        module.TOLD // 2,
+        5000 - module.TOLD,
+    )
+    few, hidden = shortened(change.hunks, 40)
+    assert [line.sign for hunk in few for line in hunk] == ["-"] * 20 + ["+"] * 20
+    assert hidden == module.TOLD - 40
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "note"),
+    [
+        (None, b"", "an empty file"),
+        (None, b"x\n", ""),
+        (b"x\n", b"x\n", "nothing changes"),
+        (b"x\n", b"", "the file becomes empty"),
+        (b"x", b"x\n", "a newline at the end"),
+        (b"x\ny\n", b"x\nz", "no newline at the end any more"),
+        (b"x\r\ny\r\n", b"x\ny\n", "line ends: CRLF → LF"),
+        (b"x\ny\n", b"x\r\nz\r\n", "line ends: LF → CRLF"),
+        (b"x\ny\n", b"x\nz\n", ""),
+        (b"\0\1", b"\0\1\2", "a binary file: 2 bytes → 3 bytes"),
+        (None, b"\0", "a binary file: 1 byte"),
+    ],
+)
+def test_what_lines_cannot_tell_is_said(before: bytes | None, after: bytes, note: str) -> None:
+    change = difference("f", before, after)
+    assert change.note == note
+    assert as_text(change).endswith(f"[{note}]" if note else as_text(change))

@@ -139,6 +139,10 @@ class Repl:
 
     # --- what moves ---
 
+    @property
+    def busy(self) -> bool:
+        return self._doing is not None
+
     def above(self, width: int, rows: int) -> Fragments:
         queued = [("class:queued", visible_line(f"queued: {text}", width) + "\n") for text in self.terminal.waiting]
         return [*self.telling.moving(width, rows), *queued[:rows]]

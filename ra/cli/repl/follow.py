@@ -1,5 +1,6 @@
 """Turn the events of a run into lines for the screen, and into what still moves below them."""
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -35,6 +36,8 @@ PIECE = 10  # lines that are rendered at once
 THOUGHT_ROWS = 3
 HEAD_ROWS = 3  # first lines of a command that failed
 PATIENCE_S = 1.0  # a shorter wait needs no clock
+
+_ENDED = re.compile(r"\[(exit code \d+|timed out after [^\]]*)\]\Z")  # how a failed command ended, in its last line
 
 
 class Telling:
@@ -134,6 +137,12 @@ class Telling:
     def note(self, text: str, style: str = "dim") -> None:
         self._ready.append(self._paper.line(f"· {visible(text)}", style))
 
+    @property
+    def calls(self) -> list[ToolEnded]:
+        """The calls of the last prompt; those that still run have what they have printed so far."""
+        running = list(self._running.values())
+        return [*self.ended_tools, *(_so_far(call, self._clock() - call.began, "running for") for call in running)]
+
     # --- finished ---
 
     @property
@@ -167,19 +176,25 @@ class Telling:
         call, result = ended.call, ended.result
         text = visible(brief(result.content)).strip()
         shell = call.name == "Bash" and "\n" in text
+        if result.is_error and call.name == "Bash" and (end := _ENDED.search(text)):
+            body = text[: end.start()].rstrip()
+            return [
+                self._paper.line(f"✗ {describe(call)} → {end[1]}{_took(ended)}", "red"),
+                *self._excerpt(body.splitlines(), first=HEAD_ROWS),
+            ]
         if result.is_error and shell:
-            first, *body = text.splitlines()
+            first, *body_lines = text.splitlines()
             head = self._paper.line(f"✗ {describe(call)} → {visible_line(first, 200)}", "red")
-            return [head, *self._excerpt(body, first=HEAD_ROWS)]
+            return [head, *self._excerpt(body_lines, first=HEAD_ROWS)]
         if result.is_error:
             return [self._paper.line(f"✗ {describe(call)} → {visible_line(text, 200)}", "red")]
         count = text.count("\n") + 1 if text else 0
         summary = visible_line(text, 60) if count == 1 else f"{count} lines"
-        took = f", {ended.seconds:.1f} s" if ended.seconds >= PATIENCE_S else ""
         if ended.change is not None:
             head = self._paper.line(f"• {call.name} {changes.head(ended.change)}", "dim")
-            return [head] if call.id in self.previewed else [head, changes.shown(ended.change, self._paper)]
-        head = self._paper.line(f"• {describe(call)} → {summary or 'nothing'}{took}", "dim")
+            lines = changes.shown(ended.change, self._paper, more="; Ctrl-O shows more")
+            return [head] if call.id in self.previewed else [head, lines]
+        head = self._paper.line(f"• {describe(call)} → {summary or 'nothing'}{_took(ended)}", "dim")
         return [head, *(self._excerpt(text.splitlines()) if shell else [])]
 
     def _excerpt(self, lines: list[str], *, first: int = 0) -> list[str]:
@@ -201,9 +216,7 @@ class Telling:
             head = f"✗ {describe(running.call)} → stopped after {seconds:.0f} s"
             self._ready.append(self._paper.line(head, "yellow"))
             self._ready += self._excerpt(visible(running.output).rstrip().splitlines())
-            text = f"{running.output}\n[stopped after {seconds:.0f} s]".lstrip()
-            stopped = ToolResult(running.call.id, running.call.name, (Text(text),), is_error=True)
-            self.ended_tools.append(ToolEnded(running.call, stopped, seconds))
+            self.ended_tools.append(_so_far(running, seconds, "stopped after"))
         self._running = {}
 
     def _stop(self, *, by_user: bool) -> None:
@@ -237,8 +250,9 @@ class Telling:
             fragments += _rows("", last_rows(open_end, width, rows))
         for running in list(self._running.values())[-rows:]:
             elapsed = f"{self._clock() - running.began:.0f} s"
-            lines = [f"◦ {describe(running.call)} {elapsed}", *(f"  {line}" for line in running.last_lines())]
-            fragments += _rows("class:dim", [visible_line(line, width) for line in lines])
+            head = visible_line(f"◦ {describe(running.call)} {elapsed}", width)
+            tail = [f"  {visible_line(line, max(1, width - 2))}" for line in running.last_lines()]
+            fragments += _rows("class:dim", [head, *tail])
         if retry_line := self._retry.line:
             fragments += _rows("class:new", [retry_line[:width]])
         elif self.busy and self._clock() - self._since > PATIENCE_S:
@@ -246,6 +260,16 @@ class Telling:
             hint = "" if self._stopped else ", Ctrl-C stops"
             fragments += _rows("class:dim", [f"{frame} {self.busy} {self._clock() - self._since:.0f} s{hint}"[:width]])
         return fragments
+
+
+def _so_far(running: RunningCall, seconds: float, state: str) -> ToolEnded:
+    text = f"{running.output}\n[{state} {seconds:.0f} s]".lstrip()
+    result = ToolResult(running.call.id, running.call.name, (Text(text),), is_error=True)
+    return ToolEnded(running.call, result, seconds)
+
+
+def _took(ended: ToolEnded) -> str:
+    return f", {ended.seconds:.1f} s" if ended.seconds >= PATIENCE_S else ""
 
 
 def _rows(style: str, rows: list[str]) -> Fragments:

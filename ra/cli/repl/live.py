@@ -221,7 +221,10 @@ class Live:
             self._reply.set_result(None)
 
     def interrupt(self) -> None:
-        """Ctrl-C. What was queued comes back into the input line: it was meant for a world that is no more."""
+        """Ctrl-C. What was queued comes back into the input line: it was meant for a world that is no more.
+
+        A line that is being typed is taken away, unless something goes on that can be stopped.
+        """
         if self.search.active:
             self.search.cancel(self.buffer)
             return
@@ -232,8 +235,9 @@ class Live:
         elif self._typed:
             self.buffer.document = Document("\n".join([*self._typed, self.buffer.text]).rstrip("\n"))
             self._typed.clear()
-        else:
+        elif self.buffer.text and not (self._moving and self._moving.busy):
             self.buffer.reset()
+            return  # the line went, so that nothing is to be left yet
         self._stop()
 
     def leave(self) -> None:

@@ -87,15 +87,15 @@ class Status:
         turn = f"{money(self.turn)} turn" if priced and self.turn else ""
         hit = f"{self.usage.cache_read / self.usage.total_input:.0%} hit" if self.usage.total_input else ""
         return [
-            (2, _dim(f"{self.model} (tiny, embedded)" if self.embedded else self.model)),
-            (8, _dim(self.strategy)),
-            (6, self._edits()),
+            (3, _dim(f"{self.model} (tiny, embedded)" if self.embedded else self.model)),
+            (9, _dim(self.strategy)),
+            (1 if self.edits in ("auto", "off") else 7, self._edits()),  # what is not the usual must be seen
             (0, self._bar()),
-            (3, _dim(hit)),
-            (5, _dim(turn)),
-            (1, _dim(spent)),
-            (4, self._temperature()),
-            (7, _dim(self._cold_price())),
+            (4, _dim(hit)),
+            (6, _dim(turn)),
+            (2, _dim(spent)),
+            (5, self._temperature()),
+            (8, _dim(self._cold_price())),
         ]
 
     def _cold_price(self) -> str:

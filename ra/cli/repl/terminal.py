@@ -33,6 +33,11 @@ class Picked(Value, frozen=True):
 class Moving(Protocol):
     """What stands below the finished text and changes: above the input line, and under it."""
 
+    @property
+    def busy(self) -> bool:
+        """Whether something goes on that Ctrl-C stops."""
+        ...
+
     def above(self, width: int, rows: int) -> Fragments: ...
 
     def below(self, width: int) -> Fragments: ...

@@ -304,3 +304,58 @@ def test_ctrl_c_at_a_question_before_anything_is_sent_ends_a_one_shot(
         terminal.type("\x03")
         assert terminal.wait_exit() == 130
     assert model.bodies == []
+
+
+def test_a_running_command_can_be_unfolded(start: Start, model: Model) -> None:
+    model.answer = running("for i in 1 2 3 4 5 6 7 8; do echo row-$i; done; sleep 20")
+    terminal = start("--sandbox", "off", "--allow", "Bash")
+    terminal.enter("run it")
+    terminal.wait(lambda: "  row-8" in terminal.text)
+    terminal.type("\x0f")  # Ctrl-O
+    terminal.wait("[running for")
+    assert "\nrow-1\n" in terminal.everything
+
+
+def test_a_failed_command_is_headed_by_how_it_ended(start: Start, model: Model) -> None:
+    model.answer = running("echo first; echo second; exit 3")
+    terminal = start("--sandbox", "off", "--allow", "Bash")
+    terminal.enter("run it")
+    terminal.wait("exit 3 → exit code 3\n  first\n  second\n")
+
+
+def test_ctrl_c_takes_a_line_away_before_it_leaves_and_stops_a_run_before_it_takes_a_line(
+    start: Start, model: Model
+) -> None:
+    terminal = start()
+    for draft in ("one thought", "another thought"):
+        terminal.type(draft)
+        terminal.wait(f"› {draft}")
+        terminal.type("\x03")
+        terminal.wait(lambda draft=draft: draft not in terminal.text)
+    model.answer = lambda body: Step(text="word " * 400, pace_s=0.02)
+    terminal.enter("count")
+    terminal.wait("word word")
+    terminal.type("and then")
+    terminal.wait("› and then")
+    terminal.type("\x03")
+    terminal.wait("stopped; what was said is kept")
+    assert "› and then" in terminal.text
+    assert terminal.process.poll() is None
+
+
+def test_an_empty_new_file_is_no_binary(start: Start, model: Model) -> None:
+    model.answer = lambda body: Step(calls=(Call("Write", {"path": "pkg/__init__.py", "content": ""}),))
+    terminal = start()
+    terminal.enter("make a package")
+    terminal.wait("(an empty file)")
+
+
+@pytest.mark.parametrize("columns", [100, 60, 40])
+def test_the_status_line_always_says_that_edits_are_not_asked_about(start: Start, columns: int) -> None:
+    terminal = start(columns=columns)
+    terminal.enter("hello")
+    terminal.wait("% of 1M")
+    terminal.type("\x1b[Z")  # Shift-Tab
+    terminal.wait("edits auto")
+    terminal.type("\x1b[Z")
+    terminal.wait("edits off")

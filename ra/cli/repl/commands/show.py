@@ -79,7 +79,7 @@ async def entries(repl: Repl, argument: str) -> None:
 
 async def tools(repl: Repl, argument: str) -> None:
     """The calls of the last prompt with all that they gave, or one of them."""
-    ended = repl.telling.ended_tools
+    ended = repl.telling.calls
     if not ended:
         repl.say("No tool was called for the last prompt.", "dim")
         return
