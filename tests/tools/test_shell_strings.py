@@ -63,6 +63,29 @@ def test_a_reserved_word_hides_no_command_from_a_rule_that_denies_it(command: st
     assert isinstance(judged(command, place=BOX), Deny)
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *(
+            "git 2>x push",
+            "git >x push origin",
+            "nohup 2>x rm y",
+            "time 2> 'a b' \"rm\"\ty",
+            "git {fd}>x push",
+            "git &>x push",
+        ),
+        *("echo ${x:=`rm y`}", "echo `echo \\`rm y\\``", '$"rm" y', 'alias z="rm y"\nz', "alias z=rm", "git <x push"),
+    ],
+)
+def test_a_redirection_or_an_odd_quote_hides_no_command_from_a_rule_that_denies_it(command: str) -> None:
+    assert isinstance(judged(command, place=BOX), Deny)
+
+
+@pytest.mark.parametrize("command", ["echo 'git push' > x", 'git log > "rm x"', "ls >rm 2>&1", "git diff 2>&1 > push"])
+def test_the_file_of_a_redirection_is_no_command(command: str) -> None:
+    assert judged(command, place=BOX) == Allow("it runs in the sandbox")
+
+
 @pytest.mark.parametrize("command", [*GOOD, "git diff --output=/etc/x", "sed -i s/a/b/ x", "sed 's|.*|sh x.sh|e' f"])
 def test_what_the_rules_mean_has_the_network_and_stays_in_the_box(command: str) -> None:
     decision = judged(command, place=BOX)

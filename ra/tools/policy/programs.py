@@ -6,7 +6,7 @@ def _names(text: str) -> frozenset[str]:
 
 
 RUNNERS = _names(
-    ". ash bash builtin busybox caffeinate chroot chronic chrt command coproc csh dash doas entr env eval "
+    ". alias ash bash builtin busybox caffeinate chroot chronic chrt command coproc csh dash doas entr env eval "
     "bunx exec fakeroot fish flock gdb ionice ksh linux32 linux64 ltrace nice nohup npx nsenter numactl osascript "
     "parallel pkexec pnpx prlimit proot proxychains rbash rlwrap runuser script setarch setpriv setsid sg sh "
     "source ssh start-stop-daemon stdbuf strace su sudo systemd-run taskset tcsh time timeout torsocks "

@@ -32,6 +32,11 @@ _BEFORE_COMMANDS = {"!", "{", "if", "then", "elif", "else", "while", "until", "d
 _JOINED = re.compile(r"(\\[^\n])|\\\n", re.DOTALL)
 """A line that is continued on the next one; what another backslash takes stays."""
 
+_REDIRECTION = re.compile(
+    r"(?:\d+|\{\w+\}|&)?(?:[<>]&|>>|>\||<>|<(?!<)|>)[ \t]*(?:\"[^\"]*\"|'[^']*'|[^\s;&|<>()\"']+)"
+)
+"""A redirection with its file."""
+
 _HERE_STRING = re.compile(r"<<<[ \t]*(\"[^\"]*\"|'[^']*'|\S+)")
 _SUBSTITUTIONS = (
     "command_substitution",
@@ -109,6 +114,10 @@ def _parse(command: str, depth: int, effort: _Effort) -> ShellScript:
     if not reasons and _second_opinion(command) != [word for part in parts for word in part.words]:
         # Two readers must agree: what one of them takes for a comment or a here-document may be a command to bash.
         reasons.append("the command can be read in two ways")
+    if any(reason.startswith("it redirects") for reason in reasons):
+        # To the parser all words behind `>` are files; to bash `git 2>x push` is a push.
+        seen = {part.words for part in parts}
+        parts.extend(part for part in _rough_parts(_REDIRECTION.sub(" ", command)) if part.words not in seen)
     guessed = False
     for part in tuple(parts):
         for script in _passed_on(part, depth, effort):
@@ -159,6 +168,8 @@ def _walk(root: "Node", parts: list[SimpleCommand], reasons: list[str], *, neste
 
 def _note(node: "Node", parts: list[SimpleCommand], reasons: list[str], *, nested: bool) -> None:
     """What this node alone makes of the command."""
+    if node.type in ("expansion", "command_substitution") and "`" in (text := _text(node)):
+        parts.extend(_rough_parts(text))  # the parser does not look into these, or not twice
     if node.type == "file_redirect":
         target = _text(node.child_by_field_name("destination"))
         if target != "/dev/null" and not (target.isdigit() and re.search(r"[<>]&", _text(node))):
@@ -224,6 +235,9 @@ def _word(node: "Node", reasons: list[str]) -> str:
             if any(child.is_named and child.type != "string_content" for child in node.children):
                 reasons.append("a word is known only when it runs")
             return re.sub(r'\\(["$`\\\n])', lambda m: "" if m[1] == "\n" else m[1], text[1:-1])
+        case "translated_string":
+            reasons.append("a word is known only when it runs")
+            return "".join(_word(child, reasons) for child in node.children if child.is_named)
         case "ansi_c_string":
             reasons.append("it holds $'…'")
             return text[2:-1].encode("latin-1", "replace").decode("unicode_escape", "replace")
@@ -306,8 +320,9 @@ def _passed_on(part: SimpleCommand, depth: int, effort: _Effort) -> Iterator[She
         )
     )
     scripts = [" ".join(part.words[1:])] if name in TAKES_SCRIPTS else []
-    for word in (*scripts, *(w.partition("=")[2] if w.startswith("-") else w for w in part.words[1:])):
-        if re.search(r"[\s;&|<>$`]", word):
+    assigns = name == "alias"
+    for word in (*scripts, *(w.partition("=")[2] if assigns or w.startswith("-") else w for w in part.words[1:])):
+        if assigns or re.search(r"[\s;&|<>$`]", word):
             if depth >= MAX_DEPTH:
                 raise _TooMuch
             script = _parse(word, depth + 1, effort)
