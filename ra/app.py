@@ -197,7 +197,9 @@ class App:
         return self._recipe(provider, model, info, self._strategy(name, provider, model, info))
 
     def _recipe(self, provider: ProviderName, model: str, info: ModelInfo, strategy: Strategy) -> Recipe:
-        agent, session = self.config.agent, self.config.session
+        agent, session, compaction = self.config.agent, self.config.session, self.config.agent.compaction
+        if compaction.model:
+            compaction = msgspec.structs.replace(compaction, model=self._beside(compaction.model, provider))
         limits = rotation.limits(session, strategy.name)
         threshold = session.tier_two_threshold_tokens or limits.tokens
         if threshold is None and strategy.name == "planner":
@@ -217,7 +219,7 @@ class App:
             thinking=agent.thinking,
             thinking_cap=agent.thinking_budget_cap,
             limits=Limits(agent.max_iterations, agent.max_token_budget, agent.max_cost, agent.max_duration),
-            compaction=agent.compaction,
+            compaction=compaction,
             cache=agent.cache,
             must_keep=agent.context.must_keep,
             parallel_calls=agent.parallel_tool_calls,
@@ -295,8 +297,9 @@ class App:
         if name == "planner":
             from ra.context.compose.memory import ProjectMemory
             from ra.context.compose.planner import PlannerStrategy
+            from ra.session.planner_model import PlannerModel
 
-            small = PlannerModel(self, provider, model)
+            small = PlannerModel(self.services.providers, provider, self._planning(provider, model), answering=model)
             memory = ProjectMemory(self.store, str(root))
             debug = self.env.get("AGENTX_PLANNER_DEBUG") == "1"
             settings, logged = self.config.session.planner, self._log is not None
@@ -309,6 +312,18 @@ class App:
         if name == SOURCES:
             return ConfiguredSources(self.config.agent.context, root, self.env)
         return FileStrategy(name, root=root, worker=self.worker, default=replay)
+
+    def _planning(self, provider: ProviderName, model: str) -> str:
+        """The user's choice, else the provider's cheapest; a server of one's own may know one only."""
+        if wanted := self.config.session.planner.model:
+            return self._beside(wanted, provider)
+        settings = self.config.app.providers.get(provider, ProviderSettings())
+        own_server = provider in IN_PROCESS or connect.own_server(provider, settings, self.env)
+        return model if own_server else catalog.cheapest_model(provider)
+
+    def _beside(self, name: str, provider: ProviderName) -> str:
+        """The id of a model that this provider is asked for beside the agent's own."""
+        return self.services.providers.named(name, provider)[1]
 
     def _layered(self) -> "LayeredStrategy":
         from ra.context.compose.layered import LayeredStrategy, Surroundings
@@ -465,36 +480,16 @@ class Providers:
     def info(self, provider: ProviderName, model: str) -> ModelInfo:
         return connect.info(provider, model)
 
+    def named(self, model: str, in_force: ProviderName) -> tuple[ProviderName, str]:
+        from ra.providers import model_choice  # as above: only for a name
+
+        config = self._resolved.config
+        asked_for = config.agent.provider is not None or in_force in (*model_choice.ANY_NAME, *IN_PROCESS)
+        choice = model_choice.choose(model, in_force, config.app.providers, self._env, asked_for=asked_for)
+        return choice.provider or in_force, choice.model
+
     def address(self, provider: ProviderName) -> str:
         return account.address(provider, self._settings(provider), self._env)
 
     def _settings(self, provider: ProviderName) -> ProviderSettings:
         return self._resolved.config.app.providers.get(provider, ProviderSettings())
-
-
-class PlannerModel:
-    """The model that plans: the user's choice, else the provider's cheapest; a server of one's own may know one only.
-
-    Its connection does not try again. A model that runs in this process is not loaded twice.
-    """
-
-    def __init__(self, app: App, provider: ProviderName, model: str) -> None:
-        settings = app.config.app.providers.get(provider, ProviderSettings())
-        own_server = provider in IN_PROCESS or connect.own_server(provider, settings, app.env)
-        self.model = app.config.session.planner.model or (model if own_server else catalog.cheapest_model(provider))
-        self._name = provider
-        self._asked = model
-        self._providers = app.services.providers
-        self._provider: Provider | None = None
-
-    def provider(self) -> Provider | None:
-        if self._name in IN_PROCESS:
-            return None
-        if self._provider is None:
-            self._provider = self._providers.connect(self._name, self._asked, retries=Retries(tries=1))
-        return self._provider
-
-    async def close(self) -> None:
-        if self._provider is not None:
-            provider, self._provider = self._provider, None
-            await provider.close()

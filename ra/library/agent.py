@@ -25,6 +25,7 @@ from ra.core.model import ModelInfo
 from ra.core.ports import Provider, Timeline
 from ra.library.arguments import HistoryMessage, check_choices, check_lists, left_out, message_of, name_of, tools_of
 from ra.providers.retry import Retries
+from ra.providers.settings import ProviderName
 from ra.session.budget import RUNNING, Limits
 from ra.session.session import Session
 from ra.tools.settings import Edits
@@ -383,6 +384,9 @@ class OwnProvider:
 
     def info(self, provider: str, model: str) -> ModelInfo:
         return ModelInfo(model)
+
+    def named(self, model: str, in_force: ProviderName) -> tuple[ProviderName, str]:
+        return in_force, model
 
     def address(self, provider: str) -> str:
         return f"python:{name_of(self._provider)}"

@@ -19,7 +19,7 @@ from ra.context.compose.sources import Source, check
 from ra.context.compose.strategy import SessionView, Strategy, TaskOrigin
 from ra.context.items import Projection, TimestampedMessage
 from ra.core.errors import HookFailed, RaError, UsageError, UserError
-from ra.core.events import Event, RunEnded, Warned
+from ra.core.events import Event, RunEnded
 from ra.core.facts import Entry, Interrupted, Said, TimelineEvent
 from ra.core.functions import Emit
 from ra.core.messages import Message, say
@@ -193,7 +193,6 @@ class Handling:
             self.session.loop.journal.record(Said(prompt.message), *interrupted)
             if not error:
                 error = "The handler ended without ctx.agent.run(); await it to have the message answered."
-                emit(Warned(error))
         emit(self._end(outcome, error))
 
     async def run_agent(self, text: str | None) -> RunEnded:
@@ -275,8 +274,9 @@ class Handling:
         usual = self.prompt
         recipe = usual.recipe
         if self.model:
-            info = self.session.services.providers.info(recipe.provider, self.model)
-            recipe = replace(recipe, model=self.model, info=info)
+            providers = self.session.services.providers
+            provider, model = providers.named(self.model, recipe.provider)
+            recipe = replace(recipe, provider=provider, model=model, info=providers.info(provider, model))
         if self.system_prompt:
             system = Section("system", "pinned", self.system_prompt)
             sections = (section for section in recipe.sections if section.name != "system")

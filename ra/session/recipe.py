@@ -85,6 +85,10 @@ class ProviderFactory(Protocol):
 
     def info(self, provider: ProviderName, model: str) -> ModelInfo: ...
 
+    def named(self, model: str, in_force: ProviderName) -> tuple[ProviderName, str]:
+        """Whom a model's name goes to, and its id: `sonnet` is the newest. Raises UserError for a near miss."""
+        ...
+
     def address(self, provider: ProviderName) -> str:
         """Where its requests go, without secrets: what was learned there holds only there."""
         ...

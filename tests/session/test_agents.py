@@ -99,7 +99,7 @@ def test_a_wrong_agent_file_is_told_in_a_sentence(shell: Shell, code: str, words
     with LoopbackServer("anthropic", lambda body: Step(text="Hello.")) as server:
         shell.serve(server)
         done = shell.ra("--agent-file", "x.py", "hi")
-    assert words in done.stderr.decode()
+    assert done.stderr.decode().count(words) == 1
     assert done.returncode == code_out
 
 
@@ -223,6 +223,50 @@ def test_a_fault_at_registration_exits_2_as_in_yaml(shell: Shell, call: str, fau
         done = shell.ra("--agent-file", "a.py", "hi")
     assert (done.returncode, server.requests) == (2, [])
     assert fault in done.stderr.decode()
+
+
+NAMED = "async def handler(ctx, wake):\n    ctx.use_agent(model={!r})\n    await ctx.agent.run()\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [
+        ("haiku", "claude-haiku-"),
+        ("anthropic/claude-opus-4-6", "claude-opus-4-6"),
+        ("claude-opus-9-1", "claude-opus-9-1"),
+    ],
+)
+def test_an_agent_file_names_models_as_a_flag_does(shell: Shell, name: str, sent: str) -> None:
+    (shell.project / "a.py").write_text(NAMED.format(name))
+    with LoopbackServer("anthropic", [Step(text="hi")]) as server:
+        shell.serve(server)
+        assert shell.ra("--agent-file", "a.py", "hi").returncode == 0
+    assert server.bodies[0]["model"].startswith(sent)
+
+
+def test_the_planner_is_named_as_a_flag_does(shell: Shell) -> None:
+    with LoopbackServer("anthropic", [Step(text="{}"), Step(text="hi")]) as server:
+        shell.serve(server)
+        done = shell.ra("--context-strategy", "planner", "--set", "session.planner.model=haiku", "hi")
+    assert done.stdout == b"hi\n"
+    assert server.bodies[0]["model"].startswith("claude-haiku-")
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ["--agent-file", "a.py"],
+        ["--set", "agent.compaction.model=claude-opuss-4-6"],
+        ["--context-strategy", "planner", "--set", "session.planner.model=claude-opuss-4-6"],
+    ],
+)
+def test_a_near_miss_of_a_model_is_refused_wherever_it_is_named(shell: Shell, asked: list[str]) -> None:
+    (shell.project / "a.py").write_text(NAMED.format("claude-opuss-4-6"))
+    with LoopbackServer("anthropic", []) as server:
+        shell.serve(server)
+        done = shell.ra(*asked, "hi")
+    assert (done.returncode, server.requests) == (2, [])
+    assert "did you mean claude-opus-4-6?" in done.stderr.decode()
 
 
 def test_the_runs_of_a_handler_share_the_limits_of_their_message(shell: Shell) -> None:
