@@ -1,7 +1,7 @@
 """Runs as rows in PostgreSQL: what was accepted, who has begun it, its events, and how it ended."""
 
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any, LiteralString, TypeAlias
@@ -22,7 +22,7 @@ from ra.server.idempotency import DAY_S, INTERRUPTED
 from ra.server.queue import TaskAnswer
 from ra.server.task import Task
 from ra.server.tasks import RunFilter
-from ra.timeline.postgres_database import lock_key
+from ra.timeline.postgres_database import lock_key, sentence
 
 VERSION = 1
 CHANNEL = "ra_runs"  # notifications: "events RUN", "ended RUN", "cancel RUN"
@@ -180,6 +180,7 @@ class RunTable:
         self._jobs = jobs
         self.queue = queue
         self._place = place
+        self._mislaid: set[str] = set()
 
     async def prepare(self) -> None:
         """Make the tables, once however many workers start together."""
@@ -360,17 +361,28 @@ class RunTable:
                     await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"ended {run}"))
         return abandoned
 
-    async def give_back(self) -> int:
-        """Jobs that a dead worker had fetched: those it did not begin go back, those that ended are finished."""
+    async def give_back(self, worker: int | None, at_work: Collection[str]) -> None:
+        """Jobs that a dead worker had fetched: those it did not begin go back, those that ended are finished.
+
+        `worker`, which asks, may have lost sight of a job itself: the connection broke when it was fetched, or given
+        back. It goes back when two looks have missed it among the runs `at_work`.
+        """
         manager = self._jobs.job_manager
         async with self._translated():
             await manager.prune_stalled_workers(STALLED_S)
-        rows = await self._rows(
-            "SELECT j.id, r.state FROM procrastinate_jobs j JOIN ra_runs r ON r.job = j.id LEFT JOIN "
+        fetched = await self._rows(
+            "SELECT j.id, r.id, r.state, w.id FROM procrastinate_jobs j JOIN ra_runs r ON r.job = j.id LEFT JOIN "
             "procrastinate_workers w ON w.id = j.worker_id WHERE j.queue_name = %s AND j.status = 'doing' "
-            "AND (r.ended IS NOT NULL OR r.state = 'waiting' AND w.id IS NULL)",
-            (self.queue,),
+            "AND (r.ended IS NOT NULL OR r.state = 'waiting' AND (w.id IS NULL OR w.id = %s))",
+            (self.queue, worker),
         )
+        missing = {run for _, run, state, owner in fetched if state == "waiting" and owner and run not in at_work}
+        rows = [
+            (job, state)
+            for job, run, state, owner in fetched
+            if state != "waiting" or owner is None or run in missing & self._mislaid
+        ]
+        self._mislaid = missing
         async with self._translated():
             for job, state in rows:
                 try:
@@ -382,7 +394,6 @@ class RunTable:
                     if not isinstance(error.__cause__, psycopg.errors.RaiseException):
                         raise
                     # Its own worker, or another one that looks after the dead, was first.
-        return len(rows)
 
     async def forget(self) -> None:
         """Answers are kept for a day, events for a quarter of an hour."""
@@ -412,9 +423,10 @@ class RunTable:
         try:
             yield
         except (psycopg.Error, PoolTimeout, procrastinate.exceptions.ConnectorException) as error:
-            cause = error.__cause__ or error
-            reason = (str(cause).strip().splitlines() or [type(cause).__name__])[0]
-            raise StoreError(f"The database {self._place} cannot be used: {reason}.") from error
+            cause = error.__cause__ if isinstance(error.__cause__, psycopg.Error) else error
+            if not isinstance(cause, psycopg.Error):
+                raise StoreError(f"The database {self._place} cannot be used: {cause}.") from error
+            raise StoreError(sentence(cause, self._place)) from error
 
     @staticmethod
     async def _is_there(connection: AsyncConnection, table: str) -> bool:

@@ -7,7 +7,7 @@ import os
 import secrets
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
-from typing import Literal, assert_never
+from typing import Any, Literal, assert_never
 
 import procrastinate
 import psycopg
@@ -70,6 +70,7 @@ class SharedTasks:
             min_size=2,
             max_size=WORKERS + 4,
             timeout=5.0,
+            max_idle=60.0,  # what a crowd has opened others may need
             open=False,
             configure=_configure,
         )
@@ -80,6 +81,8 @@ class SharedTasks:
         self._worker: Worker | None = None
         self._jobs: dict[str, Job] = {}
         self._working: set[asyncio.Task[None]] = set()
+        self._fetched: set[str] = set()  # the runs that they are at
+        self._held_up = ""  # why the last task could not begin, as the log was told
         self._news: dict[str, set[asyncio.Event]] = {}
         self._usual_s = 1.0
         self._accepting = asyncio.Semaphore(ACCEPTING)
@@ -224,7 +227,9 @@ class SharedTasks:
 
     async def serve(self) -> None:
         """Listen, work and look after the dead; a database that goes away is waited for."""
-        logging.getLogger("procrastinate").setLevel(logging.CRITICAL)  # what matters is said here
+        for library in ("procrastinate", "psycopg.pool"):  # what matters is said here
+            logging.getLogger(library).setLevel(logging.CRITICAL)
+        asyncio.get_running_loop().set_exception_handler(_unheard)
         # A task that a dead worker had begun is told as interrupted: what it loads before it asks is loaded now.
         await asyncio.to_thread(self._executor.warm_up)
         await self._pool.open()
@@ -309,7 +314,7 @@ class SharedTasks:
                     self._executor.chats.record_interrupted(abandoned.task)
                 except RaError as error:  # who has the session open now closes what was left open
                     self.log.say("interrupted", f"task {abandoned.task.name}: {error}", level="debug")
-            await self.table.give_back()
+            await self.table.give_back(self._worker.worker_id if self._worker else None, self._fetched)
             if loop.time() > forgot + FORGET_S:
                 forgot = loop.time()
                 await self.table.forget()
@@ -334,9 +339,11 @@ class SharedTasks:
 
     async def _work(self, context: procrastinate.JobContext, run: str) -> None:
         """One job of the queue. It raises only before the task has begun."""
+        self._fetched.add(run)
         work = asyncio.create_task(self._do(run, attempt=context.job.attempts))
         self._working.add(work)
         work.add_done_callback(self._working.discard)
+        work.add_done_callback(lambda _: self._fetched.discard(run))
         await asyncio.shield(work)
 
     async def _do(self, run: str, *, attempt: int) -> None:
@@ -358,6 +365,7 @@ class SharedTasks:
                 answer = TaskAnswer(429, {"error": str(error)}, ran=False, retry_after_s=IN_USE_S)
             except RaError as error:
                 if not job.begun:
+                    self._hold_up(task, str(error))
                     raise
                 answer = TaskAnswer(500, {"content": "", "error": str(error)})
             except Exception as bug:
@@ -368,11 +376,18 @@ class SharedTasks:
             if answer is None:
                 await self.answer(run)  # its chat's lock stays taken until whoever runs it is done
                 return
+            self._held_up = ""
             await self._end(job, answer, buffer)
             self._usual_s += 0.2 * (loop.time() - began - self._usual_s)
         finally:
             buffer.close()
             del self._jobs[run]
+
+    def _hold_up(self, task: Task, reason: str) -> None:
+        """Each second it is tried again: the log is told once."""
+        if reason != self._held_up:
+            self._held_up = reason
+            self._executor.tell(task, f"task {task.name} waits: {reason}", level="warning")
 
     async def begin(self, job: Job) -> bool:
         return await self.table.begin(job.id, self.presence.id)
@@ -428,3 +443,9 @@ def _same(stored: StoredRun, task: Task) -> Accepted:
 
 async def _configure(connection: psycopg.AsyncConnection) -> None:
     await connection.set_autocommit(True)
+
+
+def _unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """A job that the library could not give back, because the database went away, is given back later."""
+    if not isinstance(context.get("exception"), procrastinate.exceptions.ConnectorException):
+        loop.default_exception_handler(context)

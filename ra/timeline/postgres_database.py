@@ -228,22 +228,24 @@ class PostgresDatabase:
             if self._connection is None or self._connection.broken or self._connection.closed:
                 self.close()
                 if isinstance(error, psycopg.OperationalError):
-                    raise StoreAway(self._sentence(error)) from error
-            raise StoreError(self._sentence(error)) from error
+                    raise StoreAway(sentence(error, self.place)) from error
+            raise StoreError(sentence(error, self.place)) from error
 
-    def _sentence(self, error: psycopg.Error) -> str:
-        reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
-        match error:
-            case errors.DiskFull():
-                return f"The disk of the database {self.place} is full."
-            case errors.ReadOnlySqlTransaction():
-                return f"The database {self.place} is read-only."
-            case errors.InsufficientPrivilege():
-                return f"The database {self.place} does not let this user in: {reason}."
-            case psycopg.OperationalError():
-                return f"The database {self.place} cannot be reached: {reason}."
-            case _:
-                return f"The database {self.place} cannot be used: {reason}."
+
+def sentence(error: psycopg.Error, place: str) -> str:
+    """What went wrong with a database, for its user."""
+    reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
+    match error:
+        case errors.DiskFull():
+            return f"The disk of the database {place} is full."
+        case errors.ReadOnlySqlTransaction():
+            return f"The database {place} is read-only."
+        case errors.InsufficientPrivilege():
+            return f"The database {place} does not let this user in: {reason}."
+        case psycopg.OperationalError():
+            return f"The database {place} cannot be reached: {reason}."
+        case _:
+            return f"The database {place} cannot be used: {reason}."
 
 
 def lock_key(name: str) -> int:

@@ -13,6 +13,8 @@ import pytest
 
 pytest.importorskip("procrastinate", reason="the extra `postgres` is not installed")
 
+import psycopg
+
 from ra.providers.script import Step
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import Shell
@@ -213,6 +215,24 @@ def test_a_database_that_goes_away_is_told_and_the_worker_comes_back_with_it(
     assert (status, answer["content"], "error" in answer) == (200, "Done.", False)
     assert daemon.messages("l") == [("user", "long"), ("assistant", "Done.")]
     assert len(server.bodies) == 2
+
+
+def test_a_task_that_its_worker_lost_sight_of_goes_back_into_the_queue(
+    workers: Callable[[int], list[Daemon]], model: Model, url: str
+) -> None:
+    server = model(lambda body: Step(text="Done.", delay_s=5 if words(body) == "busy" else 0))
+    (daemon,) = workers(1)
+    with ThreadPoolExecutor(8) as pool:  # as many as a worker runs at once
+        list(pool.map(lambda number: daemon.send_and_go("busy", f"b{number}"), range(8)))
+    until(lambda: len(daemon.get("/runs?state=running")["runs"]) == 8)
+    daemon.send_and_go("mislaid", "m", key="mislaid")
+    with psycopg.connect(url, autocommit=True) as connection:  # as when the connection breaks while a job is fetched
+        connection.execute(
+            "UPDATE procrastinate_jobs SET status = 'doing', worker_id = (SELECT id FROM procrastinate_workers) "
+            "WHERE status = 'todo'"
+        )
+    assert daemon.task("mislaid", "m", key="mislaid")[1]["content"] == "Done."
+    assert len(server.bodies) == 9
 
 
 def test_a_full_queue_refuses_with_429(workers: Callable[[int], list[Daemon]], shell: Shell) -> None:
