@@ -1,12 +1,9 @@
 """Lets editors drive ra: an agent of the Agent Client Protocol on stdin and stdout."""
 
 import asyncio
-import base64
-import binascii
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import unquote, urlsplit
 
 import acp
 from acp import schema
@@ -17,15 +14,15 @@ from ra.core.asking import Answer, Question
 from ra.core.errors import RaError
 from ra.core.events import Outcome, RunEnded
 from ra.core.facts import Said
-from ra.core.messages import Content, Image, Message, Text
-from ra.core.text import clean, label
+from ra.core.messages import Message
+from ra.core.text import clean
 from ra.core.version import __version__
-from ra.server import acp_updates
+from ra.server import acp_prompts, acp_updates
+from ra.server.acp_options import MODES, modes, options
+from ra.server.acp_prompts import wrong
 from ra.session.run import Run
 from ra.session.session import Session
-from ra.system import images
-from ra.system.files import media_type
-from ra.tools.settings import Edits, McpServerSettings
+from ra.tools.settings import McpServerSettings
 
 STOPS: dict[Outcome, schema.StopReason] = {
     "answered": "end_turn",
@@ -34,11 +31,6 @@ STOPS: dict[Outcome, schema.StopReason] = {
     "limit": "max_turn_requests",
     "refused": "refusal",
     "interrupted": "cancelled",
-}
-MODES: dict[Edits, tuple[str, str]] = {
-    "ask": ("Ask", "Changes to files are asked for"),
-    "auto": ("Write", "Files of the project are changed without asking"),
-    "off": ("Read only", "Nothing is changed"),
 }
 _OPTIONS = [
     schema.PermissionOption(option_id="once", name="Allow", kind="allow_once"),
@@ -50,17 +42,23 @@ _OPTIONS = [
 class Projects(Protocol):
     """Opens what the command line would open in a folder. The command line lies above this package."""
 
-    def app(self, cwd: Path, servers: Sequence[McpServerSettings]) -> App:
-        """Raises UserError and Refused."""
+    def app(self, cwd: Path, servers: Sequence[McpServerSettings], chosen: Mapping[str, str]) -> App:
+        """`chosen` are flags of a run, such as the model. Raises UserError and Refused."""
+        ...
+
+    def models(self, app: App) -> Sequence[str]:
+        """The models that can be asked, as `provider/model`."""
         ...
 
 
 class Conversation:
     """One session that an editor has open."""
 
-    def __init__(self, app: App, session: Session, client: acp.Client) -> None:
+    def __init__(self, app: App, session: Session, client: acp.Client, servers: Sequence[McpServerSettings]) -> None:
         self.app = app
         self.session = session
+        self.servers = servers
+        self.chosen: dict[str, str] = {}
         self._client = client
         self._run: Run | None = None
 
@@ -82,6 +80,11 @@ class Conversation:
             self._run = None
         assert run.ended is not None, "a run ends with RunEnded"
         return run.ended
+
+    async def choose(self, app: App, chosen: dict[str, str]) -> None:
+        """Go on with what another model or effort makes of the configuration. Raises UserError."""
+        await self.session.use(app.recipe)
+        self.app, self.chosen = app, chosen
 
     def interrupt(self) -> None:
         if self._run is not None:
@@ -148,7 +151,10 @@ class EditorAgent:
 
     async def new_session(self, cwd: str, mcp_servers: list[Any] | None = None, **_: Any) -> schema.NewSessionResponse:
         conversation = self._opened(cwd, mcp_servers, None)
-        return schema.NewSessionResponse(session_id=conversation.session.id, modes=_modes(conversation))
+        session = conversation.session
+        return schema.NewSessionResponse(
+            session_id=session.id, modes=modes(session), config_options=self._options(conversation)
+        )
 
     async def load_session(
         self, cwd: str, session_id: str, mcp_servers: list[Any] | None = None, **_: Any
@@ -156,16 +162,19 @@ class EditorAgent:
         await self.close_session(session_id)
         conversation = self._opened(cwd, mcp_servers, session_id)
         await conversation.replay()
-        return schema.LoadSessionResponse(modes=_modes(conversation))
+        return schema.LoadSessionResponse(modes=modes(conversation.session), config_options=self._options(conversation))
 
     async def resume_session(
         self, session_id: str, cwd: str, mcp_servers: list[Any] | None = None, **_: Any
     ) -> schema.ResumeSessionResponse:
         await self.close_session(session_id)
-        return schema.ResumeSessionResponse(modes=_modes(self._opened(cwd, mcp_servers, session_id)))
+        conversation = self._opened(cwd, mcp_servers, session_id)
+        return schema.ResumeSessionResponse(
+            modes=modes(conversation.session), config_options=self._options(conversation)
+        )
 
     async def list_sessions(self, cwd: str | None = None, **_: Any) -> schema.ListSessionsResponse:
-        app = self._app(cwd or str(Path.cwd()), None)
+        app = self._app(cwd or str(Path.cwd()), (), {})
         folder = str(app.resolved.cwd)
         return schema.ListSessionsResponse(
             sessions=[
@@ -175,27 +184,49 @@ class EditorAgent:
         )
 
     async def set_session_mode(self, session_id: str, mode_id: str, **_: Any) -> schema.SetSessionModeResponse:
-        if mode_id not in MODES:
-            raise _wrong(f"There is no mode {mode_id!r}; modes: {', '.join(MODES)}.")
-        try:
-            self._conversation(session_id).session.tools().set_edits(mode_id)
-        except RaError as error:
-            raise _wrong(str(error)) from error
+        self._set_mode(self._conversation(session_id), mode_id)
         return schema.SetSessionModeResponse()
+
+    async def set_config_option(
+        self,
+        config_id: str,
+        session_id: str,
+        value: str | bool,  # noqa: FBT001 - the protocol's
+        **_: Any,
+    ) -> schema.SetSessionConfigOptionResponse:
+        conversation = self._conversation(session_id)
+        if config_id == "mode":
+            self._set_mode(conversation, str(value))
+        elif config_id in ("model", "thinking"):
+            if conversation.is_busy:
+                raise wrong("This session is still answering a prompt; cancel it, or wait for its end.")
+            chosen = {**conversation.chosen, config_id: str(value)}
+            app = self._app(str(conversation.cwd), conversation.servers, chosen)
+            try:
+                await conversation.choose(app, chosen)
+            except RaError as error:
+                raise wrong(str(error)) from error
+        else:
+            raise wrong(f"There is no option {config_id!r}; options: mode, model, thinking.")
+        return schema.SetSessionConfigOptionResponse(config_options=self._options(conversation))
 
     async def prompt(self, session_id: str, prompt: list[Any], **_: Any) -> schema.PromptResponse:
         conversation = self._conversation(session_id)
         if conversation.is_busy:
-            raise _wrong("This session is still answering a prompt; cancel it, or wait for its end.")
+            raise wrong("This session is still answering a prompt; cancel it, or wait for its end.")
         try:
-            message = await _message(conversation, prompt)
-            end = await conversation.answer(message)
+            ready = await acp_prompts.prepared(
+                conversation.session, prompt, root=conversation.app.resolved.root, cwd=conversation.cwd
+            )
+            for warning in ready.warnings:
+                await self._tell(session_id, warning)
+            end = await conversation.answer(ready.message)
         except RaError as error:
-            raise _wrong(str(error)) from error
+            raise wrong(str(error)) from error
         if end.outcome == "failed":
             raise RequestError(-32603, end.error or "The model could not be asked.", {"cost": end.dollars})
-        if end.error and end.outcome == "limit" and self._client is not None:
-            await self._client.session_update(session_id, acp.helpers.update_agent_thought_text(f"ra: {end.error}\n"))
+        if end.error and end.outcome == "limit":
+            await self._tell(session_id, end.error)
         usage = schema.Usage(
             total_tokens=end.usage.total_input + end.usage.output,
             input_tokens=end.usage.total_input,
@@ -227,30 +258,48 @@ class EditorAgent:
         for session_id in list(self._conversations):
             await self.close_session(session_id)
 
+    async def _tell(self, session_id: str, words: str) -> None:
+        """What a terminal would show on stderr."""
+        assert self._client is not None, "the connection is there before its requests"
+        await self._client.session_update(session_id, acp.helpers.update_agent_thought_text(f"ra: {clean(words)}\n"))
+
     def _conversation(self, session_id: str) -> Conversation:
         conversation = self._conversations.get(session_id)
         if conversation is None:
-            raise _wrong(f"No session {session_id[:100]!r} is open; session/new or session/load opens one.")
+            raise wrong(f"No session {session_id[:100]!r} is open; session/new or session/load opens one.")
         return conversation
 
-    def _app(self, cwd: str, servers: list[Any] | None) -> App:
+    def _set_mode(self, conversation: Conversation, mode: str) -> None:
+        name = next((name for name in MODES if name == mode), None)
+        if name is None:
+            raise wrong(f"There is no mode {mode[:100]!r}; modes: {', '.join(MODES)}.")
+        try:
+            conversation.session.tools().set_edits(name)
+        except RaError as error:
+            raise wrong(str(error)) from error
+
+    def _options(self, conversation: Conversation) -> Any:
+        return options(conversation.session, self._projects.models(conversation.app))
+
+    def _app(self, cwd: str, servers: Sequence[McpServerSettings], chosen: Mapping[str, str]) -> App:
         folder = Path(cwd)
         if not folder.is_absolute() or not folder.is_dir():
-            raise _wrong(f"cwd is {cwd[:200]!r}; it must be the absolute path of a folder.")
+            raise wrong(f"cwd is {cwd[:200]!r}; it must be the absolute path of a folder.")
         try:
-            return self._projects.app(folder, [_server(server) for server in servers or ()])
+            return self._projects.app(folder, servers, chosen)
         except RaError as error:
-            raise _wrong(str(error)) from error
+            raise wrong(str(error)) from error
 
     def _opened(self, cwd: str, servers: list[Any] | None, resume: str | None) -> Conversation:
-        app = self._app(cwd, servers)
+        brought = [_server(server) for server in servers or ()]
+        app = self._app(cwd, brought, {})
         assert self._client is not None, "the connection is there before its requests"
         try:
             session = app.open(resume=resume)
             session.ready()
         except RaError as error:
-            raise _wrong(str(error)) from error
-        conversation = self._conversations[session.id] = Conversation(app, session, self._client)
+            raise wrong(str(error)) from error
+        conversation = self._conversations[session.id] = Conversation(app, session, self._client, brought)
         task = asyncio.create_task(conversation.offer_commands())  # after the answer that names the session
         self._aside.add(task)
         task.add_done_callback(self._aside.discard)
@@ -270,49 +319,6 @@ def serve(projects: Projects) -> None:
     asyncio.run(main())
 
 
-def _modes(conversation: Conversation) -> schema.SessionModeState:
-    modes = [schema.SessionMode(id=name, name=words[0], description=words[1]) for name, words in MODES.items()]
-    return schema.SessionModeState(current_mode_id=conversation.session.tools().edits, available_modes=modes)
-
-
-async def _message(conversation: Conversation, prompt: Sequence[Any]) -> Message:
-    """What the user typed and attached. References in what was typed are resolved, as everywhere."""
-    texts: list[str] = []
-    files: list[Path] = []
-    blocks: list[Content] = []
-    for block in prompt:
-        match block:
-            case schema.TextContentBlock():
-                texts.append(block.text)
-            case schema.ImageContentBlock():
-                blocks.append(_image(block.data))
-            case schema.ResourceContentBlock() if block.uri.startswith("file://"):
-                files.append(Path(unquote(urlsplit(block.uri).path)))
-            case schema.ResourceContentBlock():
-                texts.append(block.uri)
-            case schema.EmbeddedResourceContentBlock(resource=schema.TextResourceContents() as resource):
-                blocks.append(Text(label("resource", resource.text, ref=resource.uri)))
-            case _:
-                raise _wrong(f"A prompt with {block.type} cannot be answered; use text, images and files.")
-    prepared = await conversation.session.prepare("\n".join(texts), files=files)
-    return Message("user", (*prepared.message.blocks, *blocks))
-
-
-def _image(data: str) -> Image:
-    try:
-        content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError) as error:
-        raise _wrong("The data of an image is damaged.") from error
-    kind = media_type(content[:16])
-    if not kind.startswith("image/"):
-        raise _wrong("An image must be a PNG, JPEG, GIF or WebP.")
-    try:
-        content, kind = images.fitted(content, kind)
-    except images.TooLarge as error:
-        raise _wrong(f"The image {error}.") from error
-    return Image(kind, content)
-
-
 def _server(server: Any) -> McpServerSettings:
     match server:
         case schema.McpServerStdio():
@@ -323,8 +329,4 @@ def _server(server: Any) -> McpServerSettings:
             sse = isinstance(server, schema.SseMcpServer)
             return McpServerSettings(name=server.name, url=server.url, headers=headers, sse=sse)
         case _:
-            raise _wrong(f"The MCP server {getattr(server, 'name', '')!r} is of a kind that ra does not support.")
-
-
-def _wrong(words: str) -> RequestError:
-    return RequestError(-32602, words)
+            raise wrong(f"The MCP server {getattr(server, 'name', '')!r} is of a kind that ra does not support.")

@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ from acp import PROTOCOL_VERSION, RequestError, schema, spawn_agent_process, tex
 from acp.client.connection import ClientSideConnection
 
 from ra.core.value import JsonObject
+from ra.providers.model_choice import newest
 from ra.providers.script import Call, Step
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import RA, Shell
@@ -66,10 +67,15 @@ async def connected(shell: Shell, editor: Editor) -> AsyncIterator[ClientSideCon
 
 
 @pytest.fixture
-def served(shell: Shell) -> Any:
+def model(shell: Shell) -> Iterator[LoopbackServer]:
     with LoopbackServer("anthropic", answer) as server:
         shell.serve(server)
-        yield shell
+        yield server
+
+
+@pytest.fixture
+def served(shell: Shell, model: LoopbackServer) -> Shell:
+    return shell
 
 
 def test_a_prompt_streams_and_a_session_is_listed_and_loaded(served: Shell) -> None:
@@ -151,6 +157,78 @@ def test_files_images_and_commands_of_the_project_are_known(served: Shell) -> No
     assert editor.texts("agent_message_chunk") == "A file.An image."
     commands = next(update for update in editor.updates if update.session_update == "available_commands_update")
     assert [command.name for command in commands.available_commands] == ["review"]
+
+
+def test_what_is_mentioned_keeps_its_place_and_its_lines(served: Shell, model: LoopbackServer) -> None:
+    (served.project / "src").mkdir()
+    (served.project / "src/a b.py").write_text("one\ntwo\nthree\n")
+    uri = (served.project / "src/a b.py").as_uri()
+
+    def link(uri: str) -> schema.ResourceContentBlock:
+        return schema.ResourceContentBlock(type="resource_link", name="x", uri=uri)
+
+    embedded = schema.TextResourceContents(uri=f"{uri}#L1:2", text="one\ntwo")
+    blob = schema.BlobResourceContents(uri="file:///x.bin", blob="AAAA", mime_type="application/zip")
+    editor = Editor()
+
+    async def main() -> str:
+        async with connected(served, editor) as connection:
+            session = await connection.new_session(cwd=str(served.project))
+            prompts: list[list[Any]] = [
+                [text_block("Explain "), link(f"{uri}?symbol=f#L2:3"), text_block(" and stop.")],
+                [text_block("List"), link((served.project / "src").as_uri())],
+                [text_block("See "), link((served.project / "none.py").as_uri())],
+                [text_block("Mend "), schema.EmbeddedResourceContentBlock(type="resource", resource=embedded)],
+            ]
+            for prompt in prompts:
+                await connection.prompt(session_id=session.session_id, prompt=prompt)
+            with pytest.raises(RequestError) as empty:
+                await connection.prompt(session_id=session.session_id, prompt=[text_block(" ")])
+            block = schema.EmbeddedResourceContentBlock(type="resource", resource=blob)
+            with pytest.raises(RequestError) as unreadable:
+                await connection.prompt(session_id=session.session_id, prompt=[block])
+            return f"{empty.value} {unreadable.value}"
+
+    refused = asyncio.run(main())
+    said = [message["content"] for message in model.bodies[-1]["messages"] if message["role"] == "user"]
+    assert [content[0]["text"] for content in said] == [
+        'Explain @"src/a b.py":2-3 and stop.',
+        'List @"src/"',
+        'See @"none.py"',
+        "Mend src/a b.py#L1:2",
+    ]
+    assert said[0][1]["text"] == '<file path="src/a b.py" lines="2-3">\ntwo\nthree\n</file>'
+    assert "none.py" in editor.texts("agent_thought_chunk")
+    assert "The prompt is empty." in refused
+    assert "is of application/zip, which no model reads" in refused
+
+
+def test_the_model_the_thinking_and_the_mode_are_options_of_a_session(served: Shell, model: LoopbackServer) -> None:
+    editor = Editor()
+
+    async def main() -> tuple[list[dict[str, str]], str]:
+        async with connected(served, editor) as connection:
+            session = await connection.new_session(cwd=str(served.project))
+            states = [{option.id: option.current_value for option in session.config_options or ()}]
+            await connection.prompt(session_id=session.session_id, prompt=[text_block("one")])
+            for config_id, value in (("model", "haiku"), ("thinking", "high"), ("mode", "off")):
+                changed = await connection.set_config_option(
+                    config_id=config_id, session_id=session.session_id, value=value
+                )
+                states.append({option.id: option.current_value for option in changed.config_options})
+            await connection.prompt(session_id=session.session_id, prompt=[text_block("two")])
+            with pytest.raises(RequestError) as error:
+                await connection.set_config_option(config_id="thinking", session_id=session.session_id, value="hard")
+            return states, str(error.value)
+
+    states, refused = asyncio.run(main())
+    first, other_model, thinking, mode = states
+    haiku = f"anthropic/{newest('haiku')}"
+    assert other_model == first | {"model": haiku}
+    assert thinking == first | {"model": haiku, "thinking": "high"}
+    assert mode == first | {"model": haiku, "thinking": "high", "mode": "off"}
+    assert "must be one of off, low, medium, high, adaptive" in refused
+    assert (model.bodies[-1]["model"], "thinking" in model.bodies[-1]) == (newest("haiku"), True)
 
 
 def test_what_cannot_be_is_an_error_with_a_sentence(served: Shell, tmp_path: Path) -> None:

@@ -1,8 +1,9 @@
 """`ra acp`: be an agent that editors drive, by the Agent Client Protocol."""
 
+import copy
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ra.app import App
 from ra.cli import configuration
 from ra.cli.commands import CommandContext
 from ra.cli.trust_prompt import settle
+from ra.cli.usable_models import usable_models
 from ra.core.errors import UsageError
 from ra.tools.settings import McpServerSettings
 
@@ -48,10 +50,13 @@ class EditorProjects:
     def __init__(self, call: CommandContext) -> None:
         self._call = call
 
-    def app(self, cwd: Path, servers: Sequence[McpServerSettings]) -> App:
+    def app(self, cwd: Path, servers: Sequence[McpServerSettings], chosen: Mapping[str, str]) -> App:
         call = self._call
-        again = partial(configuration.read_config, call.args, call.env, cwd=cwd)
-        resolved = settle(again(), call.args, call.streams, again, terminal=False)
+        args = copy.copy(call.args)
+        for flag, value in chosen.items():
+            setattr(args, flag, value)
+        again = partial(configuration.read_config, args, call.env, cwd=cwd)
+        resolved = settle(again(), args, call.streams, again, terminal=False)
         if servers:
             agent = resolved.config.agent
             names = {server.name for server in servers}
@@ -59,7 +64,11 @@ class EditorProjects:
             agent = msgspec.structs.replace(agent, mcp_servers=(*other_servers, *servers))
             config = msgspec.structs.replace(resolved.config, agent=agent)
             resolved = msgspec.structs.replace(resolved, config=config)
-        options = msgspec.structs.replace(configuration.options(call.args, None), terminal=True)
+        options = msgspec.structs.replace(configuration.options(args, None), terminal=True)
         opener = App(resolved, options, env=call.env, warn=call.warn)
         opener.check()
         return opener
+
+    def models(self, app: App) -> Sequence[str]:
+        rows = usable_models(app, app.recipe.provider)
+        return [f"{row.provider}/{row.info.id}" for row in rows]

@@ -8,15 +8,13 @@ from ra.cli import configuration
 from ra.cli.repl.core import Repl
 from ra.cli.repl.offers import Offer
 from ra.cli.repl.terminal import Choice
+from ra.cli.usable_models import usable_models
 from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
 from ra.core.model import Level
 from ra.core.text import visible_line
 from ra.providers import catalog
-from ra.providers.account import has_key
 from ra.providers.model_choice import ANY_NAME, FAMILIES, UnknownModel, newest
-from ra.providers.settings import ProviderSettings
-from ra.providers.vendors import BY_NAME
 from ra.tools.settings import Edits
 
 EDITS: tuple[Edits, ...] = ("ask", "auto", "off")
@@ -61,14 +59,8 @@ async def _use_model(repl: Repl, name: str, provider: str | None) -> None:
 
 
 async def _pick_model(repl: Repl) -> str:
-    env, providers = repl.app.env, repl.app.config.app.providers
     short = {newest(name): name for name in reversed(FAMILIES)}
-    rows = [
-        row
-        for row in catalog.rows()
-        if row.provider == repl.session.recipe.provider
-        or (row.provider in BY_NAME and has_key(row.provider, providers.get(row.provider, ProviderSettings()), env))
-    ]
+    rows = usable_models(repl.app, repl.session.recipe.provider)
     choices = []
     for row in rows:
         price = repl.app.prices.row(row.info.id, row.provider)
