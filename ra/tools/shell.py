@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from typing import Annotated
 
 import msgspec
@@ -17,6 +18,11 @@ from ra.tools.tool import Mistake, Output, Say, text_output
 
 MAX_JOBS = 8
 MAX_TIMEOUT_S = 3600
+_READ_ONLY = re.compile(r"Read-only file system|Device or resource busy")
+_READ_ONLY_HINT = (
+    "[in the sandbox protected files, git's configuration and what lies outside the project are read-only; "
+    "outside: true asks the user to run a command without it]"
+)
 MAX_TRIES = 3  # to reach the command: what a box masks may vanish while it is set up, such as another program's socket
 
 
@@ -59,7 +65,10 @@ class Shell:
         for _ in range(MAX_TRIES - 1):
             if not ended.began:
                 running, ended, moved = await self._whole(args, say, timeout_s, access)
-        return _result(running.output.text(), ended, [*ended.notes, *moved], timeout_s)
+        text = running.output.text()
+        boxed = not access.outside and self._launcher.box is not None
+        hint = [_READ_ONLY_HINT] if boxed and _READ_ONLY.search(text) else []
+        return _result(text, ended, [*ended.notes, *moved, *hint], timeout_s)
 
     async def _whole(
         self, args: BashArgs, say: Say, timeout_s: float, access: Access

@@ -263,3 +263,12 @@ def test_a_command_that_its_box_did_not_reach_is_tried_again(tmp_path: Path) -> 
     done = asyncio.run(shell.run(BashArgs("echo hello; exit 3"), lambda text: None))
     assert [block.text for block in done.content if isinstance(block, Text)] == ["hello\n[exit code 3]"]
     assert len(launcher.started) == 3
+
+
+@pytest.mark.skipif(not shutil.which("bwrap"), reason="bubblewrap is not installed")
+def test_a_command_that_meets_a_read_only_file_says_why(tmp_path: Path) -> None:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "project/AGENTS.md").write_text("rules")
+    kit = Kit(tmp_path / "project")
+    assert "outside: true asks the user" in words(kit.done("Bash", command="echo x > AGENTS.md"))
+    assert "outside: true" not in words(kit.done("Bash", command="echo x > notes.md; cat notes.md"))

@@ -54,7 +54,7 @@ class Scene:
         self.project, self.home = base / "project", base / "box-home"
         self.outside, self.ran = base / "outside", base / "ran"
         for folder in (self.project / "sub", base / "home", base / "out"):
-            folder.mkdir(parents=True)
+            folder.mkdir(parents=True, exist_ok=True)
         self.outside.write_text("untouched")
         self.run_me = base / "run.sh"
         self.run_me.write_text(f"#!/bin/sh\necho ran >> {self.ran}\n")
@@ -116,6 +116,29 @@ def test_what_git_itself_writes_stays(tmp_path: Path) -> None:
     assert scene.user("status", "-s", folder="d").returncode == 0, output
     assert (scene.project / ".git/rebase-merge/git-rebase-todo").read_text().startswith("pick"), output
     assert list((scene.project / ".git").glob("**/*.set-aside*")) == [], output
+    scene.box.close()
+
+
+def test_the_result_says_what_git_did_not_do(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home/.gitconfig").write_text("[commit]\ngpgsign = true\n[core]\nhooksPath = ~/hooks\n")
+    scene = Scene(tmp_path)
+    said = "In the sandbox commits are not signed and the hooks of your core.hooksPath do not run. Tell the user."
+    assert scene.command("git commit -q --allow-empty -m y").strip() == said
+    assert scene.command("git tag t").strip() == ""
+    scene.user("config", "commit.gpgsign", "false")
+    assert "not signed" not in scene.command("git commit -q --allow-empty -m z")
+    scene.box.close()
+
+
+def test_the_repositorys_own_hooks_run_in_the_box(tmp_path: Path) -> None:
+    scene = Scene(tmp_path)
+    hook = scene.project / ".git/hooks/pre-commit"
+    hook.parent.mkdir(exist_ok=True)
+    hook.write_text(f"#!/bin/sh\necho checked; echo x > {scene.outside}\n")
+    hook.chmod(0o755)
+    assert "checked" in scene.command("git commit --allow-empty -m y")
+    assert scene.outside.read_text() == "untouched"
     scene.box.close()
 
 

@@ -28,7 +28,7 @@ from ra.tools.sandbox.launch import private_folder, try_out
 from ra.tools.sandbox.layout import MAX_MOUNTS, Layout, Repository, collapse, masked, plan
 from ra.tools.sandbox.mounted import checked
 from ra.tools.sandbox.registries import registries
-from ra.tools.sandbox.repositories import EXCLUDES_KEY, IgnoredNames, git_env
+from ra.tools.sandbox.repositories import EXCLUDES_KEY, IgnoredNames, Skipped, git_env
 from ra.tools.sandbox.scan import Findings, Outer, ProtectedState, Scan
 
 _INTERNET = (seccomp.AF_INET, seccomp.AF_INET6, seccomp.AF_NETLINK)
@@ -37,6 +37,7 @@ _ALWAYS = ("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--unshare
            "--unshare-uts", "--unshare-cgroup-try")  # fmt: skip
 _STRICTEST_FIRST = (("--unshare-user", "--disable-userns"), ("--unshare-user",), ())
 _TMP, _VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108 - a private folder stands there in the box
+_SKIPPED = ("commit.gpgsign", "core.hookspath")
 _IGNORED = "/run/ra-ignored"
 _TEST = "grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status && grep -q '^CapPrm:[[:space:]]*0*$' /proc/self/status"
 
@@ -67,7 +68,8 @@ class Bubblewrap:
         self._doors = {*sockets_below("/opt"), *listening_sockets(everywhere=True)}
         self._masks = [*layout.hidden, *closed_to_others(), *closed_programs((layout.root, *self.home.named))]
         self._closed_in_proc = closed_in_proc()
-        identity = git_identity(host, self.home.path, layout.root)
+        self._git_settings = git_identity(host, self.home.path, layout.root)
+        identity = [pair for pair in self._git_settings if pair[0] not in _SKIPPED]
         self._ignored = IgnoredNames(os.path.join(private, "ignored"), identity, host, self.home.path)
         self._env = {"TMPDIR": _TMP, **self.home.env, **addresses, **git_env([*identity, (EXCLUDES_KEY, _IGNORED)])}
         self._own_sockets: set[str] = set()
@@ -96,6 +98,7 @@ class Bubblewrap:
         links += [path for path in shadows if os.path.islink(path)]
         guard = Guard([*links, *findings.guarded.difference(_mountable(findings))], layout.root)
         repository = OwnRepository(_git_writes(layout)) if git and layout.writable else None
+        skipped = Skipped(self._git_settings, _git_writes(layout)[0]) if repository else None
         mounts = self._mounts(layout, findings, shadows, network=network, git=git)
         fds: tuple[int, ...] = ()
         if seccomp.supported():
@@ -117,7 +120,8 @@ class Bubblewrap:
                 notes += [set_aside(path) for path in (*before.new_names(now), *new_programs)]
                 notes += [_was_closed(path) for path in sorted(now.closed - findings.closed)]
                 notes += [_was_replaced(path) for path in before.replaced(self._closed(layout, findings, git=git))]
-                return notes + (repository.undo_planted() if repository else [])
+                notes += repository.undo_planted() if repository else []
+                return notes + (skipped.notes() if skipped else [])
             finally:
                 before.release()
 

@@ -44,7 +44,10 @@ _NAMES_TOOLCHAIN = _words(
     "ANDROID_HOME SDKMAN_DIR ASDF_DATA_DIR VOLTA_HOME"
 )
 _PREFIX_SIGNS = _words("lib lib64 libexec include pyvenv.cfg")
-_GIT_KEYS = r"^(user\.(name|email|useconfigonly)|safe\.directory|core\.excludesfile|init\.defaultbranch)$"
+_GIT_KEYS = (
+    r"^(user\.(name|email|useconfigonly)|safe\.directory|core\.(excludesfile|hookspath)|init\.defaultbranch"
+    r"|commit\.gpgsign)$"
+)
 _TELLS_OF_ALL = _words("keys latency_stats sched_debug timer_list timer_stats")
 _MOST_ENTRIES = 20_000
 

@@ -22,6 +22,42 @@ _QUIET = (
 """Nothing that git would start besides itself."""
 
 
+class Skipped:
+    """What git would do outside, by the user's configuration, and does not in a box. The result says so."""
+
+    def __init__(self, identity: Sequence[tuple[str, str]], git_dir: str) -> None:
+        values = {key.casefold(): value for key, value in identity}
+        self._log = os.path.join(git_dir, "logs/HEAD")
+        signs = _own_word(os.path.join(git_dir, "config")) or values.get("commit.gpgsign", "")
+        self._words = [
+            *(["commits are not signed"] if signs.casefold() in ("true", "yes", "on", "1") else []),
+            *(["the hooks of your core.hooksPath do not run"] if values.get("core.hookspath") else []),
+        ]
+        self._before = self._state()
+
+    def notes(self) -> list[str]:
+        """Empty as long as git has moved nothing."""
+        moved = self._words and self._state() != self._before
+        return [f"In the sandbox {' and '.join(self._words)}. Tell the user."] if moved else []
+
+    def _state(self) -> tuple[int, int]:
+        try:
+            status = os.stat(self._log)
+        except OSError:
+            return (0, 0)
+        return status.st_mtime_ns, status.st_size
+
+
+def _own_word(config: str) -> str:
+    """What a repository itself says about signing."""
+    try:
+        with open_resolved(config) as file:
+            text = file.read(_CONFIG_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
+    return "".join(re.findall(r"^\s*gpgsign\s*=\s*(\w+)", text, re.IGNORECASE | re.MULTILINE)[-1:])
+
+
 def git_env(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
     """What git is told in a box: these settings, and to start nothing."""
     every = (*settings, *_QUIET)
