@@ -52,7 +52,7 @@ def _coloured(path: str, hunk: Sequence[ChangedLine], paper: Paper) -> list[Text
     lexer = Syntax.guess_lexer(path)
     if lexer in ("default", "text"):
         return plain
-    syntax = Syntax("", lexer, theme="ansi_light" if paper.light else "ansi_dark", background_color="default")
+    syntax = Syntax("", lexer, theme=paper.code_theme, background_color="default")
     lines = syntax.highlight("\n".join(texts)).split("\n", allow_blank=True)
     matching = len(lines) >= len(texts) and all(line.plain == text for line, text in zip(lines, texts, strict=False))
     return list(lines[: len(texts)]) if matching else plain

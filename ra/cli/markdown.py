@@ -157,7 +157,7 @@ class MarkdownStream:
         if not fence.new:
             return ""
         source = "\n".join([*fence.seen, *fence.new])
-        syntax = Syntax("", fence.language or "text", theme="ansi_dark", background_color="default")
+        syntax = Syntax("", fence.language or "text", theme=self._paper.code_theme, background_color="default")
         highlighted = syntax.highlight(source).split("\n", allow_blank=True)[len(fence.seen) :][: len(fence.new)]
         fence.seen = [*fence.seen, *fence.new][-CONTEXT:]
         fence.new = []

@@ -212,10 +212,11 @@ class TextFace:
         """Show Markdown line by line; of the line that is still open, its end."""
         if self._markdown is None:
             from ra.cli.markdown import MarkdownStream
-            from ra.cli.render import Paper
+            from ra.cli.render import Paper, light_background
 
             width = shutil.get_terminal_size().columns
-            self._markdown = MarkdownStream(Paper(colour=self.streams.colour, width=width))
+            light = light_background(os.environ)
+            self._markdown = MarkdownStream(Paper(colour=self.streams.colour, width=width, light=light))
             self._width = width
         self._markdown.feed(text)
         lines = ""

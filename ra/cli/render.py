@@ -34,6 +34,11 @@ class Paper:
         )
 
     @property
+    def code_theme(self) -> str:
+        """Colours of the terminal's own sixteen that can be read on its background."""
+        return "ansi_light" if self.light else "ansi_dark"
+
+    @property
     def width(self) -> int:
         return self.console.width
 

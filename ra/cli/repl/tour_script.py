@@ -104,18 +104,20 @@ STEPS = (
         keys=("y",),
     ),
     TourStep(
-        "3 of 6 · The window. A long log is read; watch the bar in the status line.",
+        "3 of 6 · The window is what the model sees in one call. A long log fills a third of it: watch the bar in the "
+        "status line.",
         f"Read {LOG} and tell me how the tests went.",
     ),
     TourStep("What fills the window, what of it the provider's cache holds, and what it costs:", "/context"),
     TourStep(
-        "4 of 6 · Compaction, with its price before it is done: what each call costs now and after, what the rewrite "
-        "costs once, and from which call on you save. Press y.",
+        "4 of 6 · Compaction hides old messages from the model, so that every later call sends less and costs less. "
+        "You see the price first: what each call costs now and after, and what the change itself costs, once. Press y.",
         "/compact",
         keys=("y",),
     ),
     TourStep(
-        "5 of 6 · Recall. The log is hidden now, but nothing was deleted: the model reads the line back.",
+        "5 of 6 · Recall. The log is hidden from the model, not deleted. The model needs one line of it, and reads "
+        "that line back.",
         "Which test failed, and what was the ticket?",
     ),
     TourStep(
@@ -139,15 +141,16 @@ Only the model is recorded: its answers were written beforehand.
 Prices are those of {model}.
 What to ask next stands in the input line: Enter sends it.
 Ctrl-D ends the tour at any time.
+
 """
 
 CLOSING = """
 What you have seen:
-- Compaction hid the log from the model: {before} tokens became {after}.
-  You paid the rewrite once, at the price that was shown before;
-  every later call is cheaper.
-- Nothing is deleted: /recall WORDS, or the model itself, reads
-  anything back word for word.
+- Compaction hid the log from the model. Every call sent {before}
+  tokens before, and sends {after} now. It cost one rewrite of the
+  provider's cache, at the price that you saw before you said yes.
+- Nothing is deleted. To get a text back, word for word, type
+  /recall and a few of its words. The model has the same tool.
 - Every step was on disk before the next began: ra -c goes on after
   any crash.
 

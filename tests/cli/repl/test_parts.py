@@ -182,3 +182,16 @@ def test_a_line_that_is_hard_to_read_as_markdown_is_shown_as_it_is(line: str) ->
     shown = stream.take() + stream.finish()
     assert time.process_time() - began < 1
     assert re.sub(r"\s", "", ESCAPE.sub("", shown)) == re.sub(r"\s", "", line)
+
+
+def test_code_on_a_light_background_has_no_bright_colours() -> None:
+    """Bright green and cyan, which a dark background needs, cannot be read on white."""
+
+    def colours(*, light: bool) -> set[str]:
+        stream = MarkdownStream(Paper(colour=True, width=80, light=light))
+        stream.feed("```python\ndef greet(name: str) -> str:\n    return 1\n```\n\n```diff\n-old\n+new\n```\n")
+        text = "".join([*(stream.take(9) for _ in range(20) if stream.more), stream.finish()])
+        return set(re.findall(r"\x1b\[(9[2-7]);", text))
+
+    assert colours(light=False)
+    assert colours(light=True) == set()
