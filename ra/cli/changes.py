@@ -7,7 +7,6 @@ from rich.text import Text
 from ra.cli.render import Paper
 from ra.core.events import ChangedLine, FileChange
 from ra.core.text import visible
-from ra.tools.difference import shortened
 
 SHOWN = 40  # lines of a change under a finished call
 ASKED = 120  # lines in a question
@@ -23,9 +22,9 @@ def head(change: FileChange) -> str:
 
 def shown(change: FileChange, paper: Paper, *, most: int = SHOWN, more: str = "") -> str:
     """The lines of a change, and how to see `more`. A long line is the terminal's business: it copies as one."""
-    hunks, cut = shortened(change.hunks, most)
-    rows = [row for number, hunk in enumerate(hunks) for row in _rows(change, hunk, paper, first=number == 0)]
-    hidden = cut + change.left_out
+    change = change.at_most(most)
+    rows = [row for number, hunk in enumerate(change.hunks) for row in _rows(change, hunk, paper, first=number == 0)]
+    hidden = change.left_out
     tail = [Text(f"  … {hidden:,} more line{'s' * (hidden != 1)}{more}", "dim")] if hidden else []
     note = [Text(f"  ({change.note})", "dim")] if change.note else []
     return paper.rendered(*rows, *tail, *note, wrap=False)

@@ -1,6 +1,10 @@
 """The events that a face receives during a run; the last one is always RunEnded."""
 
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import Literal
+
+import msgspec
 
 from ra.core.facts import Checkpointed
 from ra.core.facts import Rotated as RotatedFact
@@ -77,9 +81,9 @@ class ChangedLine(Value, frozen=True):
 
 
 class FileChange(Value, frozen=True):
-    """The difference of one file. Each hunk is a run of lines that stand together; `left_out` lines are not told.
+    """The difference of one file. A hunk is a run of adjacent lines; `left_out` counts the lines that are not shown.
 
-    `note` is what lines cannot tell: a binary or empty file, ends of lines.
+    `note` says what lines cannot: a binary or empty file, changed line ends.
     """
 
     path: str  # relative to the project, where the file lies in it
@@ -89,6 +93,33 @@ class FileChange(Value, frozen=True):
     created: bool = False
     left_out: int = 0
     note: str = ""
+
+    def at_most(self, lines: int) -> "FileChange":
+        """The same change with no more than so many lines. A long replacement keeps some of both its sides."""
+        total = sum(map(len, self.hunks))
+        if total <= lines:
+            return self
+        signs = {line.sign for hunk in self.hunks for line in hunk} - {" "}
+        longest = lines // max(1, len(signs))
+        hunks, left = [], lines
+        for piece in (tuple(piece) for hunk in self.hunks for piece in _pieces(hunk, longest)):
+            if left > 0:
+                hunks.append(piece[:left])
+            left -= len(piece)
+        return msgspec.structs.replace(self, hunks=tuple(hunks), left_out=self.left_out + total - sum(map(len, hunks)))
+
+
+def _pieces(hunk: Sequence[ChangedLine], longest: int) -> Iterator[Sequence[ChangedLine]]:
+    """The hunk without the lines of one sign that go on for too long: it is broken where they are left out."""
+    piece: list[ChangedLine] = []
+    for _, same_sign in groupby(hunk, key=lambda line: line.sign):
+        run = list(same_sign)
+        piece += run[:longest]
+        if len(run) > longest:
+            yield piece
+            piece = []
+    if piece:
+        yield piece
 
 
 class ToolEnded(Value, frozen=True):

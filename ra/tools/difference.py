@@ -1,16 +1,13 @@
-"""What is the difference between two states of a file? Hunks with line numbers and three lines of context."""
+"""Compare two states of a file: hunks with line numbers and three lines of context."""
 
 from collections.abc import Iterator, Sequence
-from itertools import groupby
 
 from ra.core.events import ChangedLine, FileChange
 
 CONTEXT = 3  # lines around a change
-TOLD = 400  # lines of one difference that are told
-COMPARED = 3000  # lines; comparing more takes longer than anybody waits, and is told as one replacement
+MAX_LINES = 400  # of one difference
+MAX_COMPARED = 3000  # lines; comparing more takes longer than anybody waits, so it is shown as one replacement
 BINARY = b"\0"
-
-Hunks = tuple[tuple[ChangedLine, ...], ...]
 
 Region = tuple[int, int, int, int]
 """Lines of the file before (from, to) that became lines of the file after (from, to)."""
@@ -21,44 +18,15 @@ def difference(path: str, before: bytes | None, after: bytes) -> FileChange:
         return FileChange(path, (), created=before is None, note=_sizes(before, after))
     old_lines, new_lines = _lines(before or b""), _lines(after)
     regions = list(_regions(old_lines, new_lines))
-    hunks, left_out = shortened(tuple(tuple(hunk) for hunk in _hunks(regions, old_lines, new_lines)), TOLD)
-    return FileChange(
+    change = FileChange(
         path,
-        hunks,
+        tuple(tuple(hunk) for hunk in _hunks(regions, old_lines, new_lines)),
         added=sum(to - start for _, _, start, to in regions),
         removed=sum(to - start for start, to, _, _ in regions),
         created=before is None,
-        left_out=left_out,
         note=_unseen(before, after),
     )
-
-
-def shortened(hunks: Hunks, most: int) -> tuple[Hunks, int]:
-    """So many lines of it, and how many are left out. What replaces many lines is told as well as what went."""
-    total = sum(map(len, hunks))
-    if total <= most:
-        return hunks, 0
-    sides = {line.sign for hunk in hunks for line in hunk} - {" "}
-    runs = (tuple(run) for hunk in hunks for run in _runs(hunk, most // max(1, len(sides))))
-    parts, room = [], most
-    for run in runs:
-        if room > 0:
-            parts.append(run[:room])
-        room -= len(run)
-    return tuple(parts), total - sum(map(len, parts))
-
-
-def _runs(hunk: Sequence[ChangedLine], longest: int) -> Iterator[Sequence[ChangedLine]]:
-    """The hunk itself; where lines of one sign go on for too long, a piece up to there, and on from where they end."""
-    piece: list[ChangedLine] = []
-    for _, same in groupby(hunk, key=lambda line: line.sign):
-        run = list(same)
-        piece += run[:longest]
-        if len(run) > longest:
-            yield piece
-            piece = []
-    if piece:
-        yield piece
+    return change.at_most(MAX_LINES)
 
 
 def as_text(change: FileChange) -> str:
@@ -111,7 +79,7 @@ def _regions(old: Sequence[str], new: Sequence[str]) -> Iterator[Region]:
     middle_old, middle_new = old[head : len(old) - tail], new[head : len(new) - tail]
     if not middle_old and not middle_new:
         return
-    if not middle_old or not middle_new or len(middle_old) + len(middle_new) > COMPARED:
+    if not middle_old or not middle_new or len(middle_old) + len(middle_new) > MAX_COMPARED:
         yield head, len(old) - tail, head, len(new) - tail
         return
     from difflib import SequenceMatcher  # only for a change that has lines on both sides

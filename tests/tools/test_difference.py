@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ra.core.events import ChangedLine
 from ra.tools import difference as module
-from ra.tools.difference import as_text, difference, shortened
+from ra.tools.difference import as_text, difference
 
 LINES = st.lists(st.sampled_from(["a", "b", "c", "d", ""]), max_size=40)
 
@@ -52,8 +52,8 @@ def test_context_is_three_lines_and_far_changes_are_hunks_of_their_own() -> None
 
 
 def test_a_long_difference_says_how_much_it_leaves_out() -> None:
-    change = difference("f", None, b"x\n" * (module.TOLD + 5))
-    assert (change.created, change.added, change.left_out) == (True, module.TOLD + 5, 5)
+    change = difference("f", None, b"x\n" * (module.MAX_LINES + 5))
+    assert (change.created, change.added, change.left_out) == (True, module.MAX_LINES + 5, 5)
 
 
 def test_what_is_no_text_has_no_lines() -> None:
@@ -64,13 +64,13 @@ def test_a_replacement_of_many_lines_tells_both_sides() -> None:
     change = difference("f", b"old\n" * 3000, b"new\n" * 2000)
     signs = [line.sign for hunk in change.hunks for line in hunk]
     assert (signs.count("-"), signs.count("+"), change.left_out) == (
-        module.TOLD // 2,
-        module.TOLD // 2,
-        5000 - module.TOLD,
+        module.MAX_LINES // 2,
+        module.MAX_LINES // 2,
+        5000 - module.MAX_LINES,
     )
-    few, hidden = shortened(change.hunks, 40)
-    assert [line.sign for hunk in few for line in hunk] == ["-"] * 20 + ["+"] * 20
-    assert hidden == module.TOLD - 40
+    few = change.at_most(40)
+    assert [line.sign for hunk in few.hunks for line in hunk] == ["-"] * 20 + ["+"] * 20
+    assert few.left_out == 5000 - 40
 
 
 @pytest.mark.parametrize(
