@@ -68,7 +68,7 @@ def resolve(
 
     What a project's file may run or reach is left out until the user has agreed to it; `trusting` takes it all.
     """
-    redacted.know(*secrets_in(env))
+    redacted.register(*secrets_in(env))
     root = paths.git_root(cwd) or cwd
     user = paths.user_file(env)
     of_user = (user.with_name(paths.AGENTX_NAME), user)
@@ -81,7 +81,7 @@ def resolve(
     layers += [assigned(text, env) for text in assignments]
     layers.append(flagged(flags or {}))
     layers = [_checked(layer) for layer in layers]
-    redacted.know(*(secret for layer in layers for secret in secrets_in(layer.data)))
+    redacted.register(*(secret for layer in layers for secret in secrets_in(layer.data)))
     where = paths.data_dir(env, _configured_data_dir(layers))
     guard = _Guard(root, trust.Trust(where / trust.FILE), trusting=trusting)
     data: dict[str, Any] = {}
@@ -160,7 +160,7 @@ class _Guard:
         new_items = () if self._trusting else unknown
         for item in items:
             if item not in new_items and item.files:
-                agreed.know(item.what, {file: digests[file] for file in item.files}, root=str(self.root))
+                agreed.register(item.what, {file: digests[file] for file in item.files}, root=str(self.root))
         return new_items
 
     def untrusted(self, waiting: Sequence[trust.TrustItem]) -> tuple[trust.TrustItem, ...]:

@@ -1,4 +1,4 @@
-"""The question whether a tool call may run, or what the user says to a form; and the answer."""
+"""The questions that a face asks its user (may this tool call run? what goes into this form?) and their answers."""
 
 from collections.abc import Awaitable, Callable
 from typing import Literal
@@ -11,7 +11,7 @@ FieldValue = str | int | float | bool | list[str] | None
 
 
 class Field(Value, frozen=True):
-    """One thing that a form asks for. `choices` are all that may be answered; with `many`, several of them."""
+    """One field of a form. `choices` are the only permitted answers; `many` allows several of them."""
 
     name: str
     words: str = ""
@@ -23,11 +23,11 @@ class Field(Value, frozen=True):
 
 
 class Question(Value, frozen=True):
-    """May this call run? `preview` is exactly what would run, `reason` why it is not simply done.
+    """May this call run? `preview` is exactly what would run, `reason` says why permission is needed.
 
-    `change` is the difference that a file would get. `edits`: it is a plain change in the project, and the answer
-    "session" allows all of them. With `form`, it is no call that is asked about: the user's yes comes with `values`
-    for the `fields`, if there are any.
+    `change` is the difference that the call would make to a file. `edits`: the call is a plain change in the project,
+    and the answer "session" allows all such changes. With `form`, the question is not about a call: it asks for the
+    `fields`, if there are any, and a positive answer carries their `values`.
     """
 
     call: ToolCall
@@ -40,9 +40,9 @@ class Question(Value, frozen=True):
 
 
 class Answer(Value, frozen=True):
-    """The user's word. With `edited`, that call runs instead of the one asked about. `why` goes with a no.
+    """The user's decision. With `edited`, that call runs instead of the proposed one. `why` is the reason for a "no".
 
-    `values` are what the user filled in, by the names of a question's fields.
+    `values` are the answers to a form, by field name.
     """
 
     verdict: Literal["once", "session", "project", "no"]
@@ -52,15 +52,15 @@ class Answer(Value, frozen=True):
 
 
 Asker = Callable[[Question], Awaitable[Answer]]
-"""How a face asks its user. A face without a user has none, and what would ask is refused."""
+"""How a face asks its user. A face without a user has no asker: every question is then refused."""
 
 
 def read_field(field: Field, text: str) -> FieldValue:
-    """What was typed, as the field wants it. Raises ValueError with words that say what would be right."""
+    """The typed text as a value of the field's type. Raises ValueError with a message that says what is accepted."""
     text = text.strip()
     if not text:
         if field.default is None and field.required:
-            raise ValueError("It needs an answer.")
+            raise ValueError("An answer is required.")
         return field.default
     if field.many:
         return [_choice(field, part.strip()) for part in text.split(",") if part.strip()]
@@ -83,7 +83,7 @@ _BOOLEANS = {"y": True, "yes": True, "true": True, "n": False, "no": False, "fal
 
 
 def _choice(field: Field, text: str) -> str:
-    """A choice by its words or by its number in the list."""
+    """The choice with this text, or with this number in the list. Raises ValueError."""
     if text in field.choices:
         return text
     if text.isdecimal() and 1 <= int(text) <= len(field.choices):
@@ -91,19 +91,19 @@ def _choice(field: Field, text: str) -> str:
     raise ValueError(f"Please choose one of {', '.join(field.choices)}.")
 
 
-def _number(text: str, kind: type[int] | type[float], words: str) -> int | float:
+def _number(text: str, kind: type[int] | type[float], hint: str) -> int | float:
     try:
         return kind(text)
     except ValueError as error:
-        raise ValueError(words) from error
+        raise ValueError(hint) from error
 
 
 def field_label(field: Field) -> str:
-    """What a face shows before the place where the answer is typed."""
-    words = field.words or field.name
+    """The prompt that a face shows before the input."""
+    label = field.words or field.name
     hints = []
     if field.choices:
-        hints.append(", ".join(f"{place} {choice}" for place, choice in enumerate(field.choices, 1)))
+        hints.append(", ".join(f"{number} {choice}" for number, choice in enumerate(field.choices, 1)))
     elif field.kind == "boolean":
         hints.append("y/n")
     if field.many:
@@ -112,4 +112,4 @@ def field_label(field: Field) -> str:
         hints.append(f"Enter: {'yes' if field.default is True else 'no' if field.default is False else field.default}")
     elif not field.required:
         hints.append("Enter: no answer")
-    return f"{words} ({'; '.join(hints)}): " if hints else f"{words}: "
+    return f"{label} ({'; '.join(hints)}): " if hints else f"{label}: "

@@ -1,22 +1,22 @@
-"""The tree of errors: what can go wrong, and whose fault it is.
+"""The tree of errors, with the exit code of each branch.
 
 RaError
-├── UserError                the user can mend it; the text names the fix           exit 2
+├── UserError                the user can fix it; the text says how                 exit 2
 │   ├── ConfigError          a wrong value: key, value, file and line, legal values
 │   ├── UsageError           a wrong flag, argument or call of the library
-│   └── NoModel              nothing is set up that could answer
+│   └── NoModel              no provider is set up
 ├── Refused                  permission or trust; nothing was sent                  exit 4
 ├── Stopped                  a limit or a hook ended the run                        exit 3
-├── Unfit                    the answer does not have the form that was asked for   exit 5
+├── Unfit                    the answer does not fit the requested schema           exit 5
 ├── SessionInUse             another process writes this session                    exit 75
 ├── StoreError               the timeline's file cannot be used                     exit 1
-│   └── StoreAway            its database cannot be reached now, and may come back
+│   └── StoreAway            the database is unreachable now, and may come back
 ├── HookFailed               a hook raised or timed out                             exit 1
 └── ProviderError            the model could not be called                          exit 1
     ├── Overflowed           the request is larger than the model's window
     ├── AuthFailed           the key is missing or wrong
     ├── QuotaExceeded        billing or quota: not retried
-    ├── Unavailable          may pass: 429, 408, 409, 5xx, 529, connection; retried
+        ├── Unavailable          temporary: 429, 408, 409, 5xx, 529, connection; retried
     └── BadStream            the answer could not be read, or broke off
 """
 
@@ -45,7 +45,7 @@ class UsageError(UserError):
 
 
 class NoModel(UserError):
-    """Nothing is set up that could answer."""
+    """No provider is set up."""
 
 
 class Refused(RaError):
@@ -77,7 +77,7 @@ class HookFailed(RaError):
 
 
 class ProviderError(RaError):
-    """`status` is the HTTP status, 0 when there was none."""
+    """`status` is the HTTP status, 0 without an HTTP response."""
 
     def __init__(self, text: str, *, status: int = 0) -> None:
         super().__init__(text)
@@ -85,9 +85,9 @@ class ProviderError(RaError):
 
 
 class Overflowed(ProviderError):
-    """`limit` is the window that the provider named, None when it named none; `sent` what it counted.
+    """`limit` is the window that the provider named, `sent` the tokens that it counted; None where it did not say.
 
-    `suspected`: nothing in its words says so. A shorter request tells whether it was that.
+    `suspected`: the provider's message does not mention the length. The outcome of a shorter request decides.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class QuotaExceeded(ProviderError):
 
 
 class Unavailable(ProviderError):
-    """`retry_after_s` is what the server asked for, None when it did not. More than `tries` are vain."""
+    """`retry_after_s` is the delay that the server asked for, if any; `tries` the number of attempts worth making."""
 
     def __init__(
         self, text: str, *, status: int = 0, retry_after_s: float | None = None, tries: int | None = None
@@ -125,7 +125,7 @@ class Unavailable(ProviderError):
 
 
 class BadStream(ProviderError):
-    """`partial` is what had arrived, and `usage` what the provider had told of its price."""
+    """`partial` is the part of the answer that arrived, `usage` what the provider had reported until then."""
 
     def __init__(self, text: str, *, partial: Message | None = None, usage: Usage | None = None) -> None:
         super().__init__(text)

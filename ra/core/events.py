@@ -16,7 +16,7 @@ Outcome = Literal["answered", "failed", "mistake", "limit", "refused", "empty", 
 
 
 class TurnStarted(Value, frozen=True):
-    """A request goes out. `tokens` is its estimated size, None while a bound proved that no limit is near."""
+    """A request is about to be sent. `tokens` is its estimated size, None when an upper bound was enough."""
 
     iteration: int
     tokens: int | None = None
@@ -38,9 +38,9 @@ class CallDelta(Value, frozen=True):
 
 
 class Retrying(Value, frozen=True):
-    """An attempt failed and another follows. With `restart`, text already shown will be said anew from the start.
+    """An attempt failed and another follows. With `restart`, the answer starts over: discard the text shown so far.
 
-    `retries` is how many there will be at most, 0 where that is not known.
+    `retries` is the highest number of retries, 0 when it is unknown.
     """
 
     reason: str
@@ -50,11 +50,11 @@ class Retrying(Value, frozen=True):
 
 
 class Sent(Value, frozen=True):
-    """The request has left for the server: unless that refuses it, it is charged for, whoever hears the answer."""
+    """The request has left for the server. Unless the server refuses it, it is billed, even if nobody reads it."""
 
 
 class Broken(Value, frozen=True):
-    """An answer broke off, perhaps before a word of it; the request is sent anew, or given up. It was billed."""
+    """An answer broke off, perhaps before its first word, and was billed. The request is retried or given up."""
 
     message: Message
     usage: Usage
@@ -73,7 +73,7 @@ class ToolOutput(Value, frozen=True):
 
 
 class ChangedLine(Value, frozen=True):
-    """A line of a difference: removed, added, or context. `number` is its line in the file before, or after."""
+    """A line of a difference: removed, added, or context. `number` is its line number in the old or the new file."""
 
     sign: Literal["-", "+", " "]
     number: int
@@ -83,7 +83,7 @@ class ChangedLine(Value, frozen=True):
 class FileChange(Value, frozen=True):
     """The difference of one file. A hunk is a run of adjacent lines; `left_out` counts the lines that are not shown.
 
-    `note` says what lines cannot: a binary or empty file, changed line ends.
+    `note` states what lines cannot show: a binary or empty file, changed line ends.
     """
 
     path: str  # relative to the project, where the file lies in it
@@ -95,22 +95,22 @@ class FileChange(Value, frozen=True):
     note: str = ""
 
     def at_most(self, lines: int) -> "FileChange":
-        """The same change with no more than so many lines. A long replacement keeps some of both its sides."""
+        """The same change with at most `lines` lines. A long replacement keeps some lines of both sides."""
         total = sum(map(len, self.hunks))
         if total <= lines:
             return self
         signs = {line.sign for hunk in self.hunks for line in hunk} - {" "}
         longest = lines // max(1, len(signs))
-        hunks, left = [], lines
+        hunks, room = [], lines
         for piece in (tuple(piece) for hunk in self.hunks for piece in _pieces(hunk, longest)):
-            if left > 0:
-                hunks.append(piece[:left])
-            left -= len(piece)
+            if room > 0:
+                hunks.append(piece[:room])
+            room -= len(piece)
         return msgspec.structs.replace(self, hunks=tuple(hunks), left_out=self.left_out + total - sum(map(len, hunks)))
 
 
 def _pieces(hunk: Sequence[ChangedLine], longest: int) -> Iterator[Sequence[ChangedLine]]:
-    """The hunk without the lines of one sign that go on for too long: it is broken where they are left out."""
+    """The hunk with every run of one sign shortened to `longest` lines, split where lines were left out."""
     piece: list[ChangedLine] = []
     for _, same_sign in groupby(hunk, key=lambda line: line.sign):
         run = list(same_sign)
@@ -123,7 +123,7 @@ def _pieces(hunk: Sequence[ChangedLine], longest: int) -> Iterator[Sequence[Chan
 
 
 class ToolEnded(Value, frozen=True):
-    """`change` is what became of a file, when the call changed one."""
+    """`change` is the difference of the file that the call changed, if any."""
 
     call: ToolCall
     result: ToolResult
@@ -132,7 +132,7 @@ class ToolEnded(Value, frozen=True):
 
 
 class TurnEnded(Value, frozen=True):
-    """One model call is done and paid."""
+    """One model call is complete and recorded with its price."""
 
     iteration: int
     model: str
@@ -153,13 +153,13 @@ class Warned(Value, frozen=True):
 
 
 class RunStopped(Value, frozen=True):
-    """The run was stopped, by the user or its time: what was said is recorded. RunEnded follows, with the price."""
+    """The user or the time limit stopped the run; the partial answer is recorded. RunEnded follows, with the price."""
 
     reason: Literal["user", "maxDuration"]
 
 
 class RunEnded(Value, frozen=True):
-    """The end of a run, on every path. `dollars` is "" when no price is known."""
+    """The end of a run, however it ends. `dollars` is "" when no price is known."""
 
     outcome: Outcome
     answer: str
@@ -175,7 +175,7 @@ class RunEnded(Value, frozen=True):
 
 Heard = TextDelta | ThinkingDelta | CallDelta | Retrying
 Delta = Heard | Usage | Broken | Sent
-"""What a provider streams before its Reply. Usage is what it has told so far: an answer that is given up is billed."""
+"""What a provider streams before its Reply. Usage is the report so far: an answer that is given up is billed, too."""
 
 Streamed = Delta | Reply
 ToolEvent = ToolStarted | ToolOutput | ToolEnded

@@ -14,18 +14,18 @@ class Said(Value, frozen=True):
 
 
 class Cut(Value, frozen=True):
-    """What a model had said when its stream broke off. Kept and billed, never sent again."""
+    """The part of an answer that arrived before its stream broke off. Recorded and billed, but never sent again."""
 
     message: Message
     reason: str
 
 
 Purpose = Literal["turn", "summary", "planner", "agent", "sampling", "bridge"]
-"""What a model call was made for. A `bridge` only keeps the provider's cache over a pause."""
+"""The purpose of a model call. A `bridge` only keeps the provider's cache alive during a pause."""
 
 
 class Spent(Value, frozen=True):
-    """One model call: its usage, its price (decimal dollars; "" while no price is known) and what the request held."""
+    """One model call: its usage, its price (decimal dollars; "" when unknown) and the make-up of its request."""
 
     model: str
     usage: Usage
@@ -33,14 +33,14 @@ class Spent(Value, frozen=True):
     purpose: Purpose = "turn"
     parts: dict[str, int] = {}  # tokens of the request by source
     seconds: float = 0.0
-    estimated: bool = False  # the provider told no usage: it is ours
-    long_lived: bool = False  # what it wrote to the cache was kept for an hour, at its own price
+    estimated: bool = False  # the provider reported no usage: this is our estimate
+    long_lived: bool = False  # its cache writes last an hour, which has a price of its own
 
 
 class Configured(Value, frozen=True):
-    """What the requests from here on stand on, apart from the conversation. Recorded when it changes.
+    """Everything in the following requests apart from the conversation. Recorded when it changes.
 
-    With `base`, the conversation up to this position is replaced by these messages (strategies that do not replay).
+    With `base`, these messages replace the conversation up to this position (strategies that do not replay).
     """
 
     provider: str
@@ -55,7 +55,7 @@ class Configured(Value, frozen=True):
 
 
 class Noticed(Value, frozen=True):
-    """Context that entered at this place: the environment, a subdirectory's AGENTS.md, a volatile source."""
+    """Context that was added at this position: the environment, a subdirectory's AGENTS.md, a volatile source."""
 
     section: Section
 
@@ -72,9 +72,9 @@ class EntryRemoved(Value, frozen=True):
 
 
 class Clip(Value, frozen=True):
-    """Show only `keep` tokens of one block, both ends.
+    """Shortens one block to `keep` tokens, taken from both ends.
 
-    Counted in o200k_base, so that no later calibration changes bytes that were sent.
+    The tokens are those of o200k_base, so that a later calibration changes no bytes that were already sent.
     """
 
     at: int
@@ -83,14 +83,14 @@ class Clip(Value, frozen=True):
 
 
 FALLBACK = "ladder"
-"""What a checkpoint says that shortened a request because it had to fit; sessions of version 0.1 hold this name."""
+"""The strategy of a checkpoint that shortened a request to make it fit. Sessions of version 0.1 hold this name."""
 
 
 class Checkpointed(Value, frozen=True):
-    """A compaction: which positions are hidden (inclusive ranges), which blocks are clipped, what stands in for them.
+    """A compaction: which positions are hidden (inclusive ranges), which blocks are clipped, and what replaces them.
 
-    `marker` stands in the gap; `summary` stands under the first prompt and replaces the summary before it; `handover`
-    replaces what the segment began with, when that quotes what no longer holds.
+    `marker` fills the gap. `summary` goes below the first prompt and replaces the previous summary. `handover`
+    replaces the beginning of the segment when that quotes something that is no longer true.
     """
 
     strategy: str  # the compaction's name, or FALLBACK
@@ -105,7 +105,7 @@ class Checkpointed(Value, frozen=True):
 
     @property
     def summary_line(self) -> str:
-        """What happened, in a line for a person."""
+        """The compaction in one line for the user."""
         sizes = f"{self.before:,} → {self.after:,} tokens"
         if self.strategy == FALLBACK:
             return f"Still too large: shortened what was left ({sizes})."
@@ -121,20 +121,20 @@ class Rotated(Value, frozen=True):
 
 
 class Edited(Value, frozen=True):
-    """A hook assigned the conversation: these messages replace everything before."""
+    """A hook replaced the conversation: these messages stand for everything before."""
 
     by: str
     messages: tuple[Message, ...]
 
 
 class Kept(Value, frozen=True):
-    """The user wants the message or result at this position in every request: back, if it was hidden or shortened."""
+    """The user pinned the message or result at this position: every request has it, even if compacted before."""
 
     at: int
 
 
 class Rewound(Value, frozen=True):
-    """The user went back: what came after position `to` is not part of the conversation. Recall still reads it."""
+    """The user went back: the conversation no longer includes what came after position `to`. Recall still reads it."""
 
     to: int
 
@@ -143,10 +143,10 @@ CacheAction = Literal["short", "long", "bridge", "cut", "let go"]
 
 
 class CacheDecided(Value, frozen=True):
-    """What becomes of the provider's cache of this session, at what price in dollars, and what the alternative costs.
+    """A decision about the provider's cache of this session: its price in dollars, and that of the alternative.
 
-    `short` and `long`: what is written from here on is kept for the provider's usual time, or for an hour. In a pause:
-    `bridge` keeps it by a small call, `cut` compacts while it can still be read, `let go` does nothing.
+    `short` and `long`: cache writes from here on last the provider's usual time, or an hour. During a pause, `bridge`
+    extends the cache by a small call, `cut` compacts while the cache can still be read, `let go` lets it expire.
     """
 
     action: CacheAction
@@ -156,7 +156,7 @@ class CacheDecided(Value, frozen=True):
 
 
 class Titled(Value, frozen=True):
-    """The user gave the session a title, in place of its first prompt."""
+    """The user gave the session a title, which is shown instead of its first prompt."""
 
     title: str
 
@@ -178,7 +178,7 @@ Fact = Said | Cut | Spent | Configured | Noticed | EntrySet | EntryRemoved | Rew
 
 
 class TimelineEvent(Value, frozen=True):
-    """A fact at its place: `at` counts from 1 in each session, `time` is in seconds since 1970."""
+    """A fact with its position: `at` counts from 1 in each session, `time` is in seconds since 1970."""
 
     at: int
     time: float
@@ -186,7 +186,7 @@ class TimelineEvent(Value, frozen=True):
 
 
 class Entry(Value, frozen=True):
-    """A live entry, as the fold sees it. `inserted_at` is the position of the EntrySet that holds."""
+    """A live entry, folded from the timeline. `inserted_at` is the position of its newest EntrySet."""
 
     id: str
     name: str

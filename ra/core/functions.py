@@ -8,14 +8,14 @@ from ra.core.events import Event
 from ra.core.model import Usage
 
 Emit = Callable[[Event], None]
-"""Tells whoever follows a run what happens."""
+"""Reports an event to everyone who follows the run."""
 
 Price = Callable[[str, Usage], Decimal | None]
-"""(model, usage) → dollars; None when nobody knows the model's price."""
+"""(model, usage) → dollars; None when the model's price is unknown."""
 
 
 def no_price(model: str, usage: Usage) -> Decimal | None:
-    """For who counts tokens only."""
+    """The price function for callers that count tokens only."""
     return None
 
 

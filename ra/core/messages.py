@@ -1,4 +1,4 @@
-"""Messages between user, model and tools, made of blocks."""
+"""Messages between user, model and tools, and the blocks they consist of."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -13,7 +13,7 @@ Role = Literal["system", "user", "assistant", "tool"]
 
 class Text(Value, frozen=True):
     text: str
-    signature: str = ""  # Google signs text parts too and wants the signature back
+    signature: str = ""  # Google signs text parts too, and requires the signature when they are replayed
 
 
 class Image(Value, frozen=True):
@@ -30,7 +30,7 @@ class Document(Value, frozen=True):
 
 
 class Thinking(Value, frozen=True):
-    """Reasoning. `signature` is the provider's seal, replayed as it came; without `text` the block was redacted."""
+    """Reasoning. `signature` is the provider's, replayed unchanged. A block without `text` was redacted."""
 
     text: str
     signature: str = ""
@@ -41,7 +41,7 @@ class ToolCall(Value, frozen=True):
     id: str
     name: str
     args: JsonObject
-    broken: str = ""  # the raw arguments, when they were no JSON object: such a call never runs
+    broken: str = ""  # the raw arguments when they are not a JSON object: such a call never runs
     signature: str = ""
 
 
@@ -59,9 +59,9 @@ Block = Text | Image | Document | Thinking | ToolCall | ToolResult
 
 
 class Message(Value, frozen=True):
-    """One utterance. A `tool` message carries exactly one ToolResult.
+    """One message of a conversation. A `tool` message has exactly one ToolResult.
 
-    `name` labels context that is not conversation (a source's name); `model` is who spoke, for an assistant.
+    `name` labels context that is not conversation (a source's name); `model` is the author of an assistant message.
     """
 
     role: Role
@@ -71,7 +71,7 @@ class Message(Value, frozen=True):
 
     @property
     def text(self) -> str:
-        """What a person would read: the text blocks, joined."""
+        """The text blocks, joined by line breaks."""
         return "\n".join(block.text for block in self.blocks if isinstance(block, Text))
 
     @property
@@ -89,13 +89,14 @@ def result(call: ToolCall, text: str, *, is_error: bool = False) -> Message:
 
 
 def tool_output(text: str, name: str) -> Message:
-    """Output of a tool that no call asked for: labelled text, because no provider takes a result without a call."""
+    """Output of a tool without a call, as labelled text: no provider accepts a result that answers no call."""
     return say("user", f"[Output of the tool {name}]\n{text}", name=f"tool:{name}")
 
 
 def plain_message(value: object) -> Message:
-    """A message from a Message, from an object with `role` and `content` (text, or a list of texts and blocks), or from
-    the JSON of a Message. Raises TypeError for what cannot be stored and sent.
+    """A checked message, from a Message, its JSON, or an object with `role` and `content`.
+
+    `content` is text, or a list of texts and blocks. Raises TypeError for what cannot be stored and sent.
     """
     if isinstance(value, Message):
         message = value
@@ -115,7 +116,7 @@ def plain_message(value: object) -> Message:
             else _converted({"role": fields["role"], "blocks": _blocks(fields.get("content"))}, Message)
         )
     try:
-        # What was built by hand is checked like what was read: the timeline must be able to store it.
+        # A round trip checks a message built by hand like one that was read: the timeline must be able to store it.
         return msgspec.json.decode(msgspec.json.encode(message), type=Message)
     except (msgspec.ValidationError, UnicodeEncodeError, TypeError) as error:
         raise TypeError(f"not a message that can be stored: {error}") from error

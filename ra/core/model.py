@@ -1,4 +1,4 @@
-"""Request and Reply: what goes to a model, what comes back, and what they are made of."""
+"""Request and Reply, what goes to a model and what comes back, and their parts."""
 
 import operator
 from typing import Literal
@@ -18,7 +18,7 @@ Stop = Literal["end", "tools", "length", "refused", "cut"]
 
 
 class Usage(Value, frozen=True):
-    """Tokens of one call. The four are disjoint: `input` counts neither what was read from nor written to a cache."""
+    """Tokens of one call. The four do not overlap: `input` excludes what was read from or written to a cache."""
 
     input: int = 0
     output: int = 0
@@ -37,7 +37,7 @@ class Usage(Value, frozen=True):
 
 
 class TokenCounts(msgspec.Struct, frozen=True, rename="camel"):
-    """A Usage as HTTP and the bench write and read it: `inputTokens`, `outputTokens` …"""
+    """A Usage in the JSON of the server and the bench: `inputTokens`, `outputTokens` …"""
 
     input_tokens: int
     output_tokens: int
@@ -60,9 +60,9 @@ class ToolSpec(Value, frozen=True):
 
 
 class Section(Value, frozen=True):
-    """Named text in front of the model. Nothing but sections and messages ever gets there.
+    """Named text in a request. The model sees sections, messages and tools, and nothing else.
 
-    `cut` says what was left out and how to recall it; empty when the content is whole.
+    `cut` says what was left out and how to recall it; empty when the content is complete.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Section(Value, frozen=True):
 
 
 class Effort(Value, frozen=True):
-    """How hard the model may think in this call: the level's name and the budget in tokens behind it."""
+    """How much the model may think in this call: the level, and its budget in tokens."""
 
     level: Literal["off", "low", "medium", "high"] = "off"
     budget: int = 0
@@ -83,7 +83,7 @@ class Effort(Value, frozen=True):
 class Marks(Value, frozen=True):
     """Where the cached prefix may end: after the tools, after these sections, after these messages (indexes).
 
-    `long_lived`: what is written there shall be kept for an hour.
+    `long_lived`: cache writes last an hour.
     """
 
     tools: bool = False
@@ -103,7 +103,7 @@ class Request(Value, frozen=True):
     max_output: int = 8192
     marks: Marks = Marks()
     cache_key: str = ""
-    answer_schema: JsonObject = {}  # what the answer must fit, where the provider itself sees to that
+    answer_schema: JsonObject = {}  # the answer's JSON schema, where the provider itself enforces it
 
 
 class Reply(Value, frozen=True):
@@ -113,11 +113,11 @@ class Reply(Value, frozen=True):
 
 
 class ModelInfo(Value, frozen=True):
-    """A row of the catalog. A window of None is unknown: the first overflow teaches it."""
+    """A row of the catalog. A window of None is unknown until the first overflow reveals it."""
 
     id: str
     window: int | None = None
     max_output: int = 8192
     thinking: Literal["none", "budget", "effort", "adaptive"] = "none"
-    tokens_per_o200k: float = 1.0  # how many of its own tokens the model counts for one of o200k_base
+    tokens_per_o200k: float = 1.0  # the model's tokens per token of o200k_base
     tools: bool = True

@@ -1,11 +1,11 @@
-"""Read a model's name: its spellings without vendors, and their stems without dates."""
+"""Parses model names: their spellings without vendors, and the stems of those without dates."""
 
 import re
 from collections.abc import Iterator
 
 # Dates and snapshots as vendors write them: -20250929, @20251101, -2025-04-14, -0613, -001, -v1:0, -latest,
 # -preview-05-06, -exp-0827. One or two bare digits are a version (opus-4-6 is not opus-4), never a snapshot.
-# Patterns are compiled when the first name is asked for.
+# The patterns are strings: they are compiled when the first name is parsed, not at every start.
 _SNAPSHOT = (
     r"(?:[-@](?:\d{4}-\d{2}-\d{2}|\d{2}-(?:\d{4}|\d{2})|\d{3,8}|latest|default|preview|exp|experimental|beta"
     r"|v\d+(?::\d+)?))+"
@@ -20,7 +20,7 @@ _VENDOR = (
 
 
 def stems_of(name: str) -> Iterator[str]:
-    """Every row that the name (in lower case) may mean, the most exact first."""
+    """Every catalog row that the name (in lower case) may mean, the most specific first."""
     for spelling in spellings(name):
         yield from _stems(spelling)
 
@@ -37,7 +37,7 @@ def spellings(name: str) -> Iterator[str]:
 
 
 def _stems(name: str) -> Iterator[str]:
-    """The name, then every prefix of it that ends where a date or snapshot begins, longest first."""
+    """The name, then every prefix that ends where a date or snapshot begins, the longest first."""
     yield name
     for end in range(len(name) - 1, 0, -1):
         if name[end] in "-@:[" and re.compile(_SNAPSHOT).fullmatch(name, end):

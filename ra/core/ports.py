@@ -1,4 +1,4 @@
-"""Protocols with at least two shipped implementations each."""
+"""The protocols of providers and timelines; each has at least two shipped implementations."""
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from typing import Protocol
@@ -15,7 +15,7 @@ class Provider(Protocol):
     name: str
 
     def stream(self, request: Request) -> AsyncGenerator[Streamed, None]:
-        """Sent, deltas, then exactly one Reply.
+        """Yields Sent, deltas, then exactly one Reply.
 
         Raises Overflowed, AuthFailed, QuotaExceeded, Unavailable (retries used up) or BadStream.
         """
@@ -25,7 +25,7 @@ class Provider(Protocol):
 
 
 class Hit(Value, frozen=True):
-    """A find of a search: where it is, what kind of fact it is (its tag, such as `said`) and the words around it."""
+    """A match of a search: its position, the kind of its fact (a tag such as `said`) and the words around it."""
 
     session: str
     at: int
@@ -45,25 +45,25 @@ class Timeline(Protocol):
         ...
 
     def append(self, *facts: Fact) -> Sequence[TimelineEvent]:
-        """Record facts, durably, in order. While a database is away they wait for `flush`. Raises StoreError."""
+        """Records facts in order, durably. While the database is away, they wait for `flush`. Raises StoreError."""
         ...
 
     def flush(self) -> None:
-        """Make everything that was recorded durable. Raises StoreAway while the database is away, StoreError."""
+        """Makes every recorded fact durable. Raises StoreAway while the database is away, else StoreError."""
         ...
 
     def events(self, since: int = 0) -> Iterable[TimelineEvent]:
-        """Everything after position `since`, oldest first."""
+        """The events after position `since`, oldest first."""
         ...
 
     def search(self, query: str, limit: int = 20) -> Sequence[Hit]: ...
 
     def keep(self, text: str) -> str:
-        """Store text outside the log and return its reference: the same text has the same reference."""
+        """Stores text outside the log and returns its reference: the same text has the same reference."""
         ...
 
     def kept(self, ref: str) -> str | None:
-        """The text behind a reference, in a later process too."""
+        """The text with this reference, also one that an earlier process stored; None when there is none."""
         ...
 
     def close(self) -> None: ...

@@ -1,4 +1,4 @@
-"""Recognises keys, tokens and passwords by their looks, so that they are not remembered or shown again."""
+"""Recognises keys, tokens and passwords by their form, so that they are neither remembered nor shown again."""
 
 import re
 
@@ -15,18 +15,18 @@ _PATTERNS = (
     r"(?<=://)[^/\s:@]+:[^/\s@]+(?=@)",  # user:password in an address
     r"(?<=earer )[\w.~+/=-]{12,}",
 )
-# name = value, where the name says what the value is: only the value goes.
+# name = value, where the name says that the value is a secret: only the value is removed.
 _NAMED = re.compile(
     r"(?P<name>\b[\w.-]*(?:passw(?:or)?d|passwort|secret|token|api[_-]?key|access[_-]?key|credential)s?\b[\"']?\s*(?:[:=]|\bis\b)\s*[\"']?)"
     r"(?P<value>[^\s\"',;]{4,})",
     re.IGNORECASE,
 )
-# A long run of mixed letters and digits is nobody's word. Hashes of commits (hex alone) are not secrets.
+# A long run of mixed letters and digits is not a word. Commit hashes (hexadecimal only) are not secrets.
 _RANDOM = re.compile(r"(?<![\w/.-])(?=[\w+/=-]*[a-z])(?=[\w+/=-]*[A-Z])(?=[\w+/=-]*\d)[A-Za-z0-9_+/=-]{32,}(?![\w/.-])")
 
 
 def redact(text: str) -> str:
     for pattern in _PATTERNS:
         text = re.sub(pattern, REDACTED, text, flags=re.DOTALL)
-    text = _NAMED.sub(lambda found: found["name"] + REDACTED, text)
+    text = _NAMED.sub(lambda match: match["name"] + REDACTED, text)
     return _RANDOM.sub(REDACTED, text)

@@ -1,9 +1,9 @@
-"""Make text fit to be stored, named, framed and shown."""
+"""Prepares text for storage, terminals, sentences and labelled blocks."""
 
 import re
 
 # C0 (but \t and \n), DEL, C1; bidirectional overrides; fillers, tags and the variation selectors that are used to hide
-# text. Joiners and the two selectors of emoji stay: without them words and pictures fall apart.
+# text. Joiners and the two selectors of emoji stay: words of some scripts and combined emoji need them.
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028\u2029"
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0d\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U0001d173-\U0001d17a"
@@ -12,34 +12,34 @@ _UNSAFE = re.compile(
 
 
 def clean(text: str) -> str:
-    """Text that can be stored and sent: a lone surrogate, which UTF-8 cannot carry, becomes a question mark."""
+    """Text that can be stored and sent: a lone surrogate, which UTF-8 cannot encode, becomes a question mark."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode()
 
 
 def one_line(text: str, most: int) -> str:
     """Text as one line of at most `most` characters."""
-    words = " ".join(text[: 4 * most].split())  # the text may be a megabyte, and the line is short
-    if len(words) <= most and len(text) > 4 * most:  # mostly blanks
-        words = " ".join(text.split())
-    return words if len(words) <= most else words[: most - 1].rstrip() + "…"
+    line = " ".join(text[: 4 * most].split())  # the text may be a megabyte, and the line is short
+    if len(line) <= most and len(text) > 4 * most:  # mostly blanks
+        line = " ".join(text.split())
+    return line if len(line) <= most else line[: most - 1].rstrip() + "…"
 
 
 def shown(name: str) -> str:
-    """A file's name inside a sentence: on one line and in valid Unicode, whatever the file is called."""
+    """A file's name for use in a sentence: one line of valid Unicode, whatever the name contains."""
     name = clean(name)
     return name if name.isprintable() else repr(name)[1:-1]
 
 
 def quoted(value: str) -> str:
-    """A value for between the double quotes of an attribute. `html.escape` would load a table of 2 000 names for it."""
+    """A value escaped for a double-quoted attribute. `html.escape` would load a table of 2 000 names for it."""
     value = clean(value).replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;").replace(">", "&gt;")
     return value if value.isprintable() else "".join(c if c.isprintable() else f"&#{ord(c)};" for c in value)
 
 
 def label(tag: str, content: str, **attributes: str) -> str:
-    """`<tag name="value">content</tag>`, the content word for word.
+    """`<tag name="value">content</tag>`, with the content unchanged.
 
-    Content that holds a closing tag of its own gets a tag with a suffix that does not occur in it.
+    When the content contains this closing tag, the tag gets a suffix that does not occur in it.
     """
     name = tag
     salt = 0
@@ -53,14 +53,14 @@ def label(tag: str, content: str, **attributes: str) -> str:
 
 
 def reference(text: str) -> str:
-    """The name of text that is kept outside the log, by its content: `~` and twelve hex digits."""
+    """The reference of text that is stored outside the log: `~` and twelve hex digits of a hash of its content."""
     from hashlib import sha256  # loads OpenSSL, which most runs do not need
 
     return "~" + sha256(text.encode("utf-8", "replace")).hexdigest()[:12]
 
 
 def visible(text: str) -> str:
-    """The text with everything that could steer a terminal shown as a picture of itself, or left out."""
+    """The text with every character that could control a terminal replaced by a visible symbol, or left out."""
     return _UNSAFE.sub(_picture, text.replace("\r\n", "\n"))
 
 

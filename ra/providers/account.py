@@ -42,7 +42,7 @@ def account(provider: ProviderName, settings: ProviderSettings, env: Env) -> Acc
     key = settings.api_key or (_get(env, *vendor.keys) if platform == "plain" else _platform_key(platform, env))
     key = key or _gateway(provider, settings, env)[1]
     token = "" if key else _token(provider, env)
-    redacted.know(key, token)
+    redacted.register(key, token)
     given_url = base_url(provider, settings, env, platform)
     if platform == "plain" and not (key or token or given_url):
         raise UserError(

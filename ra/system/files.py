@@ -1,7 +1,7 @@
-"""Open, read and write files safely: regular files only, links not followed, atomic writes, private data.
+"""Opens, reads and writes files safely: regular files only, links not followed, atomic writes, private data.
 
-Paths come here resolved. Somebody could put a link there meanwhile, so the last name is never followed if it is one;
-where a command of ours may be running, `without_links` opens each folder on the way by itself as well.
+Callers pass resolved paths. Somebody could put a link there meanwhile, so the last component is never followed if it
+is a link; while one of our commands may be running, `without_links` opens each folder of the path separately as well.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ _MAGIC = {
     b"%PDF-": PDF,
 }
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Not blocking: opening a pipe without a writer would wait for ever.
+# Non-blocking, because opening a pipe without a writer would wait for ever.
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _KINDS = {
@@ -49,15 +49,15 @@ class NotRegular(OSError):
 
 
 def media_type(head: bytes) -> str:
-    """The type of an image or a PDF by its first bytes, empty for anything else."""
+    """The media type of an image or PDF, from its first bytes; "" for anything else."""
     if head[:4] == b"RIFF" and head[8:12] == b"WEBP":
         return "image/webp"
     return next((media for magic, media in _MAGIC.items() if head.startswith(magic)), "")
 
 
 def similar_names(folder: str, name: str, *, most: int = 3, cutoff: float = 0.6) -> list[str]:
-    """Names in a folder that may have been meant; none when the folder cannot be listed."""
-    from difflib import get_close_matches  # only for a path that is wrong
+    """Names in a folder that may have been meant; empty when the folder cannot be listed."""
+    from difflib import get_close_matches  # only for a wrong path
     from itertools import islice
 
     if len(name) > 255:
@@ -75,7 +75,7 @@ def similar_names(folder: str, name: str, *, most: int = 3, cutoff: float = 0.6)
 
 
 def open_regular(path: str | os.PathLike[str], *, folder: int | None = None) -> BufferedReader:
-    """Open a file for reading, below the open `folder` if there is one. Raises OSError, NotRegular among them."""
+    """Opens a file for reading, relative to the open `folder` if given. Raises OSError, such as NotRegular."""
     descriptor = os.open(path, _READ, dir_fd=folder)
     mode = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(mode):
@@ -86,17 +86,17 @@ def open_regular(path: str | os.PathLike[str], *, folder: int | None = None) -> 
 
 
 def open_resolved(path: str | os.PathLike[str]) -> BufferedReader:
-    """Open the file that a name leads to, through its links. Raises OSError and ValueError."""
+    """Opens the file that a path leads to, following links. Raises OSError and ValueError."""
     return open_regular(os.path.realpath(path))
 
 
 def owned_bytes(
     path: str | os.PathLike[str], *, bounds: str | os.PathLike[str] | None, max_bytes: int, uid: int | None = None
 ) -> bytes:
-    """What a plain file holds that is the user's own (or root's) and lies within `bounds`, links followed.
+    """The content of a regular file within `bounds` that belongs to the user or root. Links are followed.
 
-    Within bounds it is no file that may hold secrets: a project's link could name any.
-    Raises OSError, and ValueError with what is wrong with the file.
+    With `bounds`, a file that may hold secrets is refused: a project's link could lead to any file.
+    Raises OSError, and ValueError with the reason.
     """
     real = os.path.realpath(path)
     if bounds is not None and not f"{real}/".startswith(os.path.realpath(bounds).rstrip("/") + "/"):
@@ -116,7 +116,7 @@ def owned_bytes(
 def owned_text(
     path: str | os.PathLike[str], *, bounds: str | os.PathLike[str] | None, max_bytes: int, uid: int | None = None
 ) -> str:
-    """The same as text: bytes that are not UTF-8 are replaced. Raises as `owned_bytes` does."""
+    """The content as text; bytes that are not UTF-8 are replaced. Raises as `owned_bytes` does."""
     content = owned_bytes(path, bounds=bounds, max_bytes=max_bytes, uid=uid)
     if b"\0" in content:
         raise ValueError("it is not text")
@@ -124,22 +124,22 @@ def owned_text(
 
 
 def without_links(path: str) -> BufferedReader:
-    """Open a file for reading, and follow no link in any folder on the way. Raises OSError."""
+    """Opens a file for reading and follows no link in any folder of its path. Raises OSError."""
     folder, name = os.path.split(path)
     with hold_folder(folder) as handle:
         return open_regular(name or ".", folder=handle)
 
 
 def make_private(directory: Path) -> None:
-    """Make what is missing of a path, for the user alone; what exists keeps the mode that its owner chose."""
+    """Creates the missing folders of a path for the user alone. Existing ones keep the mode that their owner chose."""
     if not directory.is_dir():
         make_private(directory.parent)
-        directory.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would make the others for everybody
+        directory.mkdir(mode=0o700, exist_ok=True)  # `parents=True` would let others read the parents
 
 
 @contextlib.contextmanager
 def hold_folder(folder: str, *, make: bool = False) -> Iterator[int]:
-    """A folder as a descriptor: what is put in its place from now on changes nothing. Raises OSError."""
+    """A folder as a descriptor, which stays valid when the path is replaced. Raises OSError."""
     handle = os.open("/", _FOLDER)
     try:
         for part in folder.split(os.sep):
@@ -158,7 +158,7 @@ def hold_folder(folder: str, *, make: bool = False) -> Iterator[int]:
 
 @contextlib.contextmanager
 def steady_name(folder: str) -> Iterator[str]:
-    """A name for a folder that stays the same one, for programs that take names; the plain one where there is no /proc.
+    """A path that keeps leading to this folder, for programs that take paths; the plain path where there is no /proc.
 
     Raises OSError.
     """
@@ -171,9 +171,9 @@ def steady_name(folder: str) -> Iterator[str]:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Write a file of the user whole or not at all: a new file takes the old one's place, with its mode and owner.
+    """Writes a user's file atomically: a new file takes the old one's place, with its mode and owner.
 
-    Folders are made where they are missing. Raises OSError.
+    Creates missing folders. Raises OSError.
     """
     folder, name = os.path.split(path)
     with hold_folder(folder, make=True) as handle:
@@ -192,7 +192,7 @@ def replace_file(path: str, data: bytes) -> None:
 
 
 def write_private(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o600) -> None:
-    """Write a file of ours whole or not at all, readable for the user alone, in a folder made private if it is new.
+    """Writes one of our files atomically, readable for the user alone; a folder that is created is private, too.
 
     Raises OSError.
     """
@@ -206,25 +206,25 @@ def write_private(path: str | os.PathLike[str], data: bytes, *, mode: int = 0o60
 
 
 def create_private(path: str | os.PathLike[str], data: bytes) -> None:
-    """Write a new file for the user alone. Raises FileExistsError when there is one: of two, the first counts."""
+    """Creates a file for the user alone. Raises FileExistsError when it exists: the first of two writers wins."""
     with os.fdopen(os.open(path, _CREATE, 0o600), "wb") as file:
         file.write(data)
 
 
 def append_private(path: str | os.PathLike[str], data: bytes) -> None:
-    """Add to a file of ours that only the user can read. Raises OSError."""
+    """Appends to one of our files, which only the user can read. Raises OSError."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(path, flags, 0o600), "ab") as file:
         file.write(data)
 
 
 def open_lock(path: str | os.PathLike[str]) -> int:
-    """A descriptor of a file that is there to be locked. Raises OSError."""
+    """The descriptor of a lock file. Raises OSError."""
     return os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
 
 
 def remove_file(path: str) -> None:
-    """Raises OSError."""
+    """Removes a file without following links. Raises OSError."""
     folder, name = os.path.split(path)
     with hold_folder(folder) as handle:
         os.unlink(name, dir_fd=handle)
@@ -238,8 +238,8 @@ def _status(name: str, folder: int) -> os.stat_result | None:
 
 
 def _swap_in(folder: int, name: str, data: bytes, mode: int, owner: tuple[int, int] | None) -> None:
-    """Write a draft beside the file and give it the file's name: a crash leaves the old content or the new."""
-    # Not tempfile, which costs every start 4 ms.
+    """Writes a draft next to the file and renames it: after a crash, the file has either the old or the new content."""
+    # Without `tempfile`, whose import costs every start 4 ms.
     draft = f".ra-{os.getpid()}-{time.monotonic_ns()}.tmp"
     descriptor = os.open(draft, _CREATE, 0o600, dir_fd=folder)
     try:

@@ -1,22 +1,22 @@
-"""Makes images small enough for a model: providers refuse one that has too many bytes or too long an edge."""
+"""Scales images down for models: providers refuse an image with too many bytes or too long an edge."""
 
 import io
 import struct
 
-MAX_BYTES = 5_000_000  # what providers take in one image
+MAX_BYTES = 5_000_000  # the providers' limit for one image
 MAX_EDGE = 8000  # pixels; Anthropic refuses more
-SCALED_EDGE = 2000  # what models look at is smaller still
-MAX_SOURCE_BYTES = 50_000_000  # what is read to be scaled
+SCALED_EDGE = 2000  # models scale images down even further
+MAX_SOURCE_BYTES = 50_000_000  # the largest file that is read for scaling
 
 INSTALL = "pip install 'ra-agent[images]' to scale it"
 
 
 class TooLarge(Exception):
-    """An image that cannot be sent as it is; the text says why, and what would help."""
+    """An image that cannot be sent as it is; the text gives the reason and a remedy."""
 
 
 def fitted(data: bytes, media: str) -> tuple[bytes, str]:
-    """The image as it may be sent, scaled down where it must be, and its type. Raises TooLarge."""
+    """The image, scaled down if necessary, and its media type. Raises TooLarge."""
     width, height = _edges(data)
     if len(data) <= MAX_BYTES and max(width, height) <= MAX_EDGE:
         return data, media
@@ -25,7 +25,7 @@ def fitted(data: bytes, media: str) -> tuple[bytes, str]:
     if len(data) > MAX_SOURCE_BYTES:
         raise TooLarge(f"is too large: {why}, and images above {MAX_SOURCE_BYTES:,} bytes are not scaled")
     try:
-        from PIL import Image  # an extra: most installations send no large images
+        from PIL import Image  # an optional extra: most installations send no large images
     except ImportError as error:
         raise TooLarge(f"is too large: {why}, the limit for {media} is {limit}; {INSTALL}") from error
     try:
@@ -36,14 +36,14 @@ def fitted(data: bytes, media: str) -> tuple[bytes, str]:
             scaled = io.BytesIO()
             target.save(scaled, kind, **({"quality": 85} if kind == "JPEG" else {"optimize": True}))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise TooLarge(f"is too large ({why}) and cannot be scaled: it is damaged, or of an unknown kind") from error
+        raise TooLarge(f"is too large ({why}) and cannot be scaled: it is damaged, or in an unknown format") from error
     if len(scaled.getvalue()) > MAX_BYTES:
-        raise TooLarge(f"is too large ({why}), scaled as well")
+        raise TooLarge(f"is too large ({why}), even after scaling")
     return scaled.getvalue(), f"image/{kind.lower()}"
 
 
 def _edges(data: bytes) -> tuple[int, int]:
-    """Width and height as the head of a PNG, GIF or JPEG tells them; 0 where it does not."""
+    """Width and height from the header of a PNG, GIF or JPEG; 0 where it does not contain them."""
     try:
         if data.startswith(b"\x89PNG"):
             return struct.unpack(">II", data[16:24])

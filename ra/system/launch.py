@@ -1,4 +1,4 @@
-"""Start a command under the reaper, so that everything it starts can be ended."""
+"""Starts commands under the reaper, so that everything they start can be ended."""
 
 import functools
 import marshal
@@ -20,28 +20,29 @@ with open(int(sys.argv[1]), "rb") as file:
 exec(code)
 main(order)
 """
-"""The reaper, compiled already: as a file it would be compiled again for every command, which takes 2 ms."""
+"""Runs the compiled reaper: Python would compile a source file again for every command, which takes 2 ms."""
 
 
 def under_reaper(argv: Sequence[str], *, cwd: str = "") -> Launch:
-    """`cwd`: for what a configuration names; then its files must have the bytes that the user agreed to.
+    """The launch of a command under the reaper.
 
-    Raises OSError when they have not, or when there is no room for a temporary file.
+    `cwd` is given for a command from a configuration: its files must then have the bytes that the user agreed to.
+    Raises OSError when they have changed, or when a temporary file cannot be written.
     """
     if cwd:
         agreed.check_command(argv, cwd)
     order = marshal.dumps({"argv": list(argv), "parent": os.getpid()})
-    with tempfile.TemporaryFile() as file:  # not an argument: those are seen by everybody, and limited to 128 KiB
+    with tempfile.TemporaryFile() as file:  # arguments are visible to all users, and limited to 128 KiB
         file.write(order + _reaper_code())
         file.flush()
         descriptor = os.dup(file.fileno())
     os.lseek(descriptor, 0, os.SEEK_SET)
-    # Isolated and without site-packages: nothing of the project or the environment is loaded, and it starts fast.
+    # Isolated and without site-packages: loads nothing from the project or the environment, and starts fast.
     python = getattr(sys, "_base_executable", None) or sys.executable
     return Launch([python, "-I", "-S", "-c", _START, str(descriptor)], (descriptor,), killed_by=signal.SIGTERM)
 
 
 @functools.cache
 def _reaper_code() -> bytes:
-    """Stands behind the order, which any Python can read; this only one of our own version."""
+    """The reaper's code. It follows the order, which any Python can read; the code only runs on our own version."""
     return marshal.dumps(SourceFileLoader(reaper.__name__, reaper.__file__).get_code(reaper.__name__))

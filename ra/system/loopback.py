@@ -1,4 +1,4 @@
-"""Decides whether a request to a server on this machine was made by somebody here, and not by a foreign web page."""
+"""Decides whether a request to a server on this machine comes from this machine and not from a foreign web page."""
 
 import ipaddress
 from collections.abc import Mapping
@@ -6,9 +6,10 @@ from urllib.parse import urlsplit
 
 
 def foreign(headers: Mapping[str, str], *, local: bool = True) -> str:
-    """Why a browser may have been tricked into this request; "" when nothing says so. Names are in lower case.
+    """Why a browser may have been tricked into this request; "" when there is no sign of it.
 
-    `local`: the server is bound to the loopback, so every other Host is a name that was pointed at it (rebinding).
+    Header names are in lower case. `local`: the server is bound to the loopback, so every Host but a loopback name was
+    pointed at it (DNS rebinding).
     """
     host = headers.get("host", "")
     if local and not is_local(host):
@@ -22,7 +23,7 @@ def foreign(headers: Mapping[str, str], *, local: bool = True) -> str:
 
 
 def is_local(host: str) -> bool:
-    """Whether a Host header names this machine, by a name that no foreign DNS can answer for."""
+    """Whether a Host header names this machine, by a name that no foreign DNS server can answer for."""
     try:
         parts = urlsplit(f"//{host}")
         name, _ = (parts.hostname or "").rstrip("."), parts.port

@@ -1,8 +1,8 @@
-"""Load and run user code: `path.py:name` becomes an object, from that file and nowhere else.
+"""Loads and runs user code: `path.py:name` becomes an object, from that file and nowhere else.
 
-A plugin is one file. It may import the standard library and installed packages; its neighbours are not importable,
-and neither is the working directory: what was trusted is the bytes of this file. `print` goes to stderr, because
-stdout carries the answer and nothing else.
+A plugin is one file. It may import the standard library and installed packages, but neither the files beside it nor
+those of the working directory: the user trusted the bytes of this file. `print` writes to stderr, because stdout
+carries only the answer.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _REF = re.compile(r"(?P<path>.+\.py)(?::(?P<name>[A-Za-z_]\w*))?", re.DOTALL)
 
 
 def load(ref: str, *, base: Path, name: str | None = None) -> Any:
-    """The object that `path.py` or `path.py:name` names; without any name, the module. Raises UserError."""
+    """The object that `path.py` or `path.py:name` names; without a name, the module. Raises UserError."""
     match = _REF.fullmatch(ref)
     if match is None:
         raise UserError(f"{ref!r} is not a plugin: write a path that ends in .py, or path.py:name.")
@@ -38,13 +38,13 @@ def load(ref: str, *, base: Path, name: str | None = None) -> Any:
         return module
     if not hasattr(module, object_name):
         raise UserError(
-            f"{path} defines no {object_name!r}.{_near(object_name, [n for n in vars(module) if n[0] != '_'])}"
+            f"{path} defines no {object_name!r}.{_suggestion(object_name, [n for n in vars(module) if n[0] != '_'])}"
         )
     return getattr(module, object_name)
 
 
 def locate(path: str, *, base: Path) -> Path:
-    """The file behind a path in a configuration: relative to `base`, `~` is the home. Raises UserError."""
+    """The file that a path in a configuration means: relative to `base`, `~` is the home. Raises UserError."""
     try:
         full = (base / Path(path).expanduser()).resolve()
         if full.is_file():
@@ -52,18 +52,18 @@ def locate(path: str, *, base: Path) -> Path:
         neighbours = [entry.name for entry in full.parent.iterdir()] if full.parent.is_dir() else []
     except (OSError, ValueError, RuntimeError) as error:
         raise UserError(f"{path!r} cannot be read: {error}.") from error
-    raise UserError(f"There is no file {full}.{_near(full.name, neighbours)}")
+    raise UserError(f"There is no file {full}.{_suggestion(full.name, neighbours)}")
 
 
-def _near(name: str, known: Sequence[str]) -> str:
-    from difflib import get_close_matches  # for mistakes only
+def _suggestion(name: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches  # only needed for mistakes
 
-    close = get_close_matches(name, known, 1)
+    close = get_close_matches(name, names, 1)
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
 def _line_in(error: BaseException, file: Path) -> int:
-    """The last line of `file` that an exception came through; 0 when it came from elsewhere."""
+    """The line of `file` where an exception was raised or passed through last; 0 when it did not involve the file."""
     if isinstance(error, SyntaxError) and error.filename == str(file):
         return error.lineno or 0
     frames = traceback.extract_tb(error.__traceback__)
@@ -71,7 +71,7 @@ def _line_in(error: BaseException, file: Path) -> int:
 
 
 def _module(path: Path) -> ModuleType:
-    """Run the file's source. Never a __pycache__ beside it: its bytes are not what was trusted."""
+    """The module of this source. Never reads a __pycache__ beside it: the user did not trust those bytes."""
     try:
         with open_resolved(path) as file:
             source = file.read(MAX_BYTES + 1)
@@ -82,7 +82,7 @@ def _module(path: Path) -> ModuleType:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from error
     if len(source) > MAX_BYTES:
         raise UserError(f"{path} is larger than {MAX_BYTES // 1000} KB; a plugin is one small file.")
-    # Named by content: hooks that name the same file share its state, an edited file is loaded anew.
+    # Named by content: hooks that name the same file share its state, and an edited file is loaded again.
     digest = hashlib.sha256(str(path).encode(errors="surrogateescape") + b"\0" + source).hexdigest()
     name = f"ra_plugin_{digest[:16]}"
     if name in sys.modules:
@@ -90,7 +90,7 @@ def _module(path: Path) -> ModuleType:
     module = ModuleType(name)
     module.__file__ = str(path)
     module.__dict__["print"] = _print
-    sys.modules[name] = module  # dataclasses and pickle look their module up
+    sys.modules[name] = module  # dataclasses and pickle look up their module there
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), module.__dict__)  # noqa: S102 - what a plugin is
     except (Exception, SystemExit) as error:
@@ -113,10 +113,10 @@ def _print(*values: object, **options: Any) -> None:
 
 
 class Worker:
-    """Runs user code in a thread of its own, so that a hook that blocks can be left behind after its time.
+    """Runs user code in a separate thread, so that a hook that blocks can be abandoned after its time.
 
-    One thread with one event loop for all calls: what a plugin keeps (a connection, a lock) stays usable. The thread
-    starts with the first call, and is a daemon: it never keeps the program from ending.
+    One thread with one event loop serves all calls: what a plugin keeps (a connection, a lock) stays usable. The thread
+    starts with the first call and is a daemon, so it never keeps the program from ending.
     """
 
     def __init__(self) -> None:
@@ -124,7 +124,7 @@ class Worker:
         self._thread: threading.Thread | None = None
 
     async def call(self, function: Callable[..., Any], *args: Any, timeout_s: float, file: Path, what: str) -> Any:
-        """What the function returns, awaited if need be. Raises HookFailed, which names file, line and `what`."""
+        """Calls and, if need be, awaits the function; returns its result. Raises HookFailed: file, line and `what`."""
         loop = self._running()
         running: list[CoroutineType[Any, Any, Any]] = []
 
@@ -134,18 +134,18 @@ class Worker:
                 if isinstance(answer, CoroutineType):
                     running.append(answer)
                 return await answer if isinstance(answer, Awaitable) else answer
-            except (SystemExit, KeyboardInterrupt) as error:  # would end the thread's loop, and nobody would hear of it
+            except (SystemExit, KeyboardInterrupt) as error:  # would end the thread's loop without a report
                 raise RuntimeError(f"{type(error).__name__}: {error}").with_traceback(error.__traceback__) from error
 
         future: Future[Any] = asyncio.run_coroutine_threadsafe(run(), loop)
         waiting = asyncio.wrap_future(future)
         try:
-            finished, _ = await asyncio.wait({waiting}, timeout=timeout_s)
+            done, _ = await asyncio.wait({waiting}, timeout=timeout_s)
         except asyncio.CancelledError:
             waiting.cancel()
             raise
-        if finished:
-            if waiting.cancelled():  # not our cancelling: it must not look like the user's Ctrl-C
+        if done:
+            if waiting.cancelled():  # we did not cancel it, so it must not look like the user's Ctrl-C
                 raise HookFailed(f"{file}: {what} cancelled itself.")
             try:
                 return waiting.result()
@@ -155,7 +155,7 @@ class Worker:
                 raise HookFailed(f"{place}: {what} failed: {type(error).__name__}: {error}") from error
         line = self._line(running, file)
         waiting.cancel()
-        # A thread that blocks would starve every call after this one.
+        # A blocked thread would delay every later call: the next one gets a new thread.
         self._loop = self._thread = None
         loop.call_soon_threadsafe(loop.call_later, 1, loop.stop)
         raise HookFailed(f"{file}:{line}: {what} took longer than {timeout_s:g} s.")
@@ -173,7 +173,7 @@ class Worker:
         return self._loop
 
     def _line(self, running: "list[CoroutineType[Any, Any, Any]]", file: Path) -> int:
-        """Where the code is now: suspended in an await, or in the middle of a blocking call."""
+        """The line that the code has reached: suspended in an await, or in the middle of a blocking call."""
         waiting = running[0].cr_frame if running else None
         if waiting is not None and waiting.f_code.co_filename == str(file) and not running[0].cr_running:
             return int(waiting.f_lineno)

@@ -1,4 +1,4 @@
-"""Run a command as a child process: stream its output, end it in time, with all its descendants."""
+"""Runs a command as a child process: streams its output and ends it in time, with all its descendants."""
 
 import asyncio
 import codecs
@@ -18,7 +18,7 @@ STREAM_CHARACTERS = 4000
 
 
 class Ends:
-    """The first and the last bytes of a stream. Memory stays constant however much goes through."""
+    """The first and the last bytes of a stream. Uses constant memory, however long the stream is."""
 
     def __init__(self, head_bytes: int = HEAD_BYTES, tail_bytes: int = TAIL_BYTES) -> None:
         self._head = bytearray()
@@ -34,7 +34,7 @@ class Ends:
             self._head += data[:room]
             data = data[room:]
         self._tail += data
-        # Cut only at twice the size: a cut moves bytes, and this way each byte is moved once.
+        # Trimmed only at twice the size: trimming moves bytes, and this way each byte is moved once.
         if len(self._tail) > 2 * self._tail_bytes:
             del self._tail[: -self._tail_bytes]
 
@@ -43,18 +43,18 @@ class Ends:
         missing = self.total - len(self._head) - len(tail)
         if not missing:
             return (self._head + tail).decode("utf-8", "replace")
-        first = codecs.getincrementaldecoder("utf-8")("replace").decode(self._head)  # a torn last character is dropped
+        first = codecs.getincrementaldecoder("utf-8")("replace").decode(self._head)  # drops a torn last character
         start = next((place for place in range(min(4, len(tail))) if tail[place] & 0xC0 != 0x80), 0)
         last = tail[start:].decode("utf-8", "replace")
         return f"{first}\n[… {missing} bytes left out …]\n{last}"
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """What to start so that a command runs where it may.
+    """How to start a command in its permitted environment.
 
-    The signal `killed_by` to the started process ends everything that the command started. `finish` cleans up
-    afterwards and returns what the model should know; after it, `began` says whether the command was reached at all:
-    what prepares its place may have failed.
+    Sending the signal `killed_by` to the started process ends everything that the command started. `finish` cleans up
+    afterwards and returns notes for the model; after it, `began` says whether the command itself was started, as the
+    preparation of its environment may have failed.
     """
 
     argv: Sequence[str]
@@ -76,12 +76,12 @@ _started: "WeakSet[Running]" = WeakSet()
 
 
 def anything_runs() -> bool:
-    """Whether a command of any session runs now, such as a background job: it could change files under our hands."""
+    """Whether a command of any session is running, such as a background job: it could change files as we read them."""
     return any(not running.ended for running in _started)
 
 
 class Running:
-    """A started command. Its output collects in `output`; `unread` is what the reader of a job has not seen yet."""
+    """A started command. `output` collects its output; `unread` is what the reader of a job has not seen yet."""
 
     def __init__(self, process: asyncio.subprocess.Process, launch: Launch, say: Callable[[str], None]) -> None:
         self.output = Ends()
@@ -89,7 +89,7 @@ class Running:
         self._process = process
         self._launch = launch
         self._pump = asyncio.create_task(self._read(say))
-        self.notes: Sequence[str] | None = None  # what `finish` said, once it has been asked
+        self.notes: Sequence[str] | None = None  # what `finish` returned, once it was called
         _started.add(self)
 
     @property
@@ -101,7 +101,7 @@ class Running:
         return text
 
     async def wait(self, timeout_s: float | None = None) -> Ended:
-        """Wait for the end, or bring it about: on time-out and on cancellation everything is killed."""
+        """Waits for the end; on time-out and cancellation, kills everything."""
         timed_out = False
         try:
             async with asyncio.timeout(timeout_s):
@@ -113,7 +113,7 @@ class Running:
         return Ended(self._process.returncode or 0, timed_out, self.notes or (), timed_out or self._launch.began())
 
     async def kill(self) -> None:
-        """End the command and all that it started. Does nothing to one that has ended."""
+        """Ends the command and everything that it started; does nothing when it has already ended."""
         if self._process.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 if self._launch.killed_by == signal.SIGKILL:
@@ -122,14 +122,14 @@ class Running:
         await asyncio.shield(self._pump)
         if self.notes is None:
             self.notes = ()
-            self.notes = await asyncio.to_thread(self._launch.finish)  # it looks through the project
+            self.notes = await asyncio.to_thread(self._launch.finish)  # it scans the project
 
     async def _read(self, say: Callable[[str], None]) -> None:
         assert self._process.stdout
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         pending, last = "", 0.0
         while True:
-            try:  # what was printed last is said soon, even when nothing follows for a long time
+            try:  # passes on the latest output soon, even when nothing follows for a long time
                 async with asyncio.timeout(STREAM_EVERY_S if pending else None):
                     data = await self._process.stdout.read(1 << 18)
             except TimeoutError:
@@ -149,9 +149,9 @@ class Running:
 
 
 async def _kill_with_children(pid: int) -> None:
-    """Kill what a process has started so far, and let it start no more.
+    """Stops a process, so that it starts nothing more, and kills its children.
 
-    A bubblewrap that is killed in its first millisecond has not yet told its child to die with it.
+    A bubblewrap that is killed in its first millisecond has not yet arranged that its child dies with it.
     """
     os.kill(pid, signal.SIGSTOP)
     for _ in range(50):
@@ -180,7 +180,7 @@ async def start(
     fds: tuple[int, ...] = (),
     stdin: int = asyncio.subprocess.DEVNULL,
 ) -> Running:
-    """Raises OSError when nothing can be started."""
+    """Starts a command whose output goes to `say` while it runs. Raises OSError when it cannot be started."""
     try:
         process = await asyncio.create_subprocess_exec(
             *launch.argv,
@@ -205,7 +205,7 @@ async def start(
 async def start_piped(
     launch: Launch, *, cwd: str | os.PathLike[str], env: Mapping[str, str], limit: int = 1 << 16
 ) -> asyncio.subprocess.Process:
-    """Start a program to talk to: its stdin, stdout and stderr are pipes. `end_piped` ends it. Raises OSError."""
+    """Starts a program with stdin, stdout and stderr as pipes; `end_piped` ends it. Raises OSError."""
     try:
         return await asyncio.create_subprocess_exec(
             *launch.argv,
@@ -224,7 +224,7 @@ async def start_piped(
 
 
 async def end_piped(process: asyncio.subprocess.Process, *, grace_s: float = 0) -> None:
-    """Close its input, give it a moment, then end it and all that it started."""
+    """Closes the program's input, waits up to `grace_s` for its exit, then ends it and everything that it started."""
     assert process.stdin
     process.stdin.close()
     try:
@@ -234,7 +234,7 @@ async def end_piped(process: asyncio.subprocess.Process, *, grace_s: float = 0) 
         with contextlib.suppress(ProcessLookupError):
             process.terminate()  # the reaper kills everything below it
         for descriptor in (1, 2):
-            # A pipe that is full and that nobody reads any more would be waited for; there is no public way to it.
+            # A full pipe without a reader would block the wait below; there is no public way to close it.
             if pipe := process._transport.get_pipe_transport(descriptor):  # type: ignore[attr-defined]  # see above
                 pipe.close()
         await process.wait()

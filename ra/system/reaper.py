@@ -1,8 +1,8 @@
-"""The reaper: parent of all descendants of a command, ends what it leaves behind where there is no pid namespace.
+"""The reaper: parent of all descendants of a command, which ends what they leave behind without a pid namespace.
 
-It runs as a program of its own (`launch.py` starts it), so that it outlives even a `kill -9` of ra: the kernel tells
-it of ra's death, orphans become its children, and it leaves when none is left.
-It imports nothing that it does not need: every command waits for it.
+It runs as a separate program (`launch.py` starts it), so that it outlives even a `kill -9` of ra: the kernel
+signals ra's death to it, orphans become its children, and it exits when none is left.
+It imports only what it needs, because every command waits for it.
 """
 
 import ctypes
@@ -14,25 +14,25 @@ if TYPE_CHECKING:
     import signal
     from typing import Any, NoReturn
 else:
-    import _signal as signal  # the same, without making enums of the numbers, which takes 4 ms
+    import _signal as signal  # the same module without its enums, which take 4 ms to create
 
 _PR_SET_PDEATHSIG, _PR_SET_CHILD_SUBREAPER = 1, 36
 _LINUX = sys.platform.startswith("linux")
 
 
-class _Told(Exception):
+class _EndRequested(Exception):
     """A signal asked the reaper to end everything."""
 
 
 def main(order: "dict[str, Any]") -> "NoReturn":
-    signal.signal(signal.SIGTERM, _tell)
-    signal.signal(signal.SIGINT, _tell)
-    signal.signal(signal.SIGHUP, _tell)
+    signal.signal(signal.SIGTERM, _request_end)
+    signal.signal(signal.SIGINT, _request_end)
+    signal.signal(signal.SIGHUP, _request_end)
     code = 143
     try:
         _adopt(order["parent"])
         code = _run(order)
-    except _Told:
+    except _EndRequested:
         pass
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -40,19 +40,19 @@ def main(order: "dict[str, Any]") -> "NoReturn":
     os._exit(code)
 
 
-def _tell(number: int, frame: object) -> None:
-    raise _Told
+def _request_end(number: int, frame: object) -> None:
+    raise _EndRequested
 
 
 def _adopt(parent: int) -> None:
-    """Become the reaper of orphans below us, and be told when ra dies."""
+    """Makes this process adopt all orphaned descendants, and get a signal when ra dies."""
     if not _LINUX:  # pragma: no cover - macOS knows neither
         return
     libc = ctypes.CDLL(None, use_errno=True)
     libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     if os.getppid() != parent:
-        raise _Told  # ra died before the kernel could be asked
+        raise _EndRequested  # ra died before the request for a signal
 
 
 def _run(order: "dict[str, Any]") -> int:
@@ -67,7 +67,7 @@ def _run(order: "dict[str, Any]") -> int:
 
 
 def _become(order: "dict[str, Any]", reaper: int) -> "NoReturn":
-    """In the child: be the command."""
+    """In the child: becomes the command."""
     try:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
@@ -76,14 +76,14 @@ def _become(order: "dict[str, Any]", reaper: int) -> "NoReturn":
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
             if os.getppid() != reaper:  # pragma: no cover - killed within these two lines, which no test can time
                 os._exit(143)
-        os.execvp(order["argv"][0], order["argv"])  # noqa: S606 - the command was judged before it came here
-    except BaseException as error:  # noqa: BLE001 - whatever it is, it is told and nothing runs
+        os.execvp(order["argv"][0], order["argv"])  # noqa: S606 - the policy already approved the command
+    except BaseException as error:  # noqa: BLE001 - every error is reported, and the command does not run
         os.write(2, f"ra: the command could not be started: {error}\n".encode())
     os._exit(126)
 
 
 def _end_all() -> None:
-    """Kill children until there are none: the orphans of each become children in the next round."""
+    """Kills children until there are none: the orphans of each become children in the next round."""
     while True:
         for child in _children():
             try:
@@ -108,7 +108,7 @@ def _children() -> list[int]:
 
 
 def listed_children() -> list[int]:
-    import subprocess  # hardly any command needs it
+    import subprocess  # hardly ever needed
 
     listing = subprocess.run(["/bin/ps", "-axo", "pid=,ppid="], capture_output=True, text=True, check=False).stdout
     pairs = [line.split() for line in listing.splitlines()]

@@ -1,4 +1,4 @@
-"""Which files hold secrets, by their names? For all who would show a file to a model."""
+"""Recognises files that hold secrets by their names, for everything that would show a file to a model."""
 
 import os
 import re
@@ -16,7 +16,7 @@ TOKEN_NAMES = _words(
     "secrets.y*ml secrets.json secrets.toml id_rsa* id_dsa* id_ecdsa* id_ed25519*"
 )
 KEY_NAMES = _words("*.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk")
-"""Often certificates of tests: Read asks for them, but a box shows them."""
+"""Often test certificates: Read asks before it reads them, but a box shows them."""
 
 HARMLESS_NAMES = _words(".env.example .env.sample .env.template .env.dist example.env sample.env *.pub")
 SECRET_DIRS = _words(".ssh .aws .gnupg .password-store .1password")
@@ -28,21 +28,22 @@ _INVISIBLE = re.compile(
 
 
 def fold(name: str) -> str:
-    """A name as the most forgiving file system would compare it.
+    """A name as the most tolerant file system would compare it.
 
-    macOS and Windows ignore case and the form of accents, HFS+ ignores invisible characters, Windows trailing
+    macOS and Windows ignore case and the normal form of accents, HFS+ ignores invisible characters, Windows trailing
     dots and spaces: `.Git`, `.g\\u200cit` and `.git.` may all be `.git`.
     """
     return unicodedata.normalize("NFKC", _INVISIBLE.sub("", name)).casefold().rstrip(" .") or name
 
 
 def is_secret(path: str) -> bool:
+    """Whether a file may hold secrets, judged by its name and its folders."""
     *folders, name = [fold(part) for part in path.split(os.sep) if part] or [""]
     return any(folder in SECRET_DIRS for folder in (*folders, name)) or holds_token(name) or matches(name, KEY_NAMES)
 
 
 def holds_token(name: str) -> bool:
-    """Whether a file of this (folded) name is kept to hold credentials."""
+    """Whether files with this (folded) name usually hold credentials."""
     return matches(name, TOKEN_NAMES) and not matches(name, HARMLESS_NAMES)
 
 

@@ -1,4 +1,4 @@
-"""Draw rows as a table: in columns, in paragraphs where a terminal is too narrow for them, with tabs for a pipe."""
+"""Draws rows as a table: in columns, as paragraphs when the terminal is too narrow, tab-separated for a pipe."""
 
 import io
 import textwrap
@@ -10,15 +10,15 @@ from ra.core.text import visible_line
 if TYPE_CHECKING:
     from rich.table import Table  # only a command that shows a table pays for Rich
 
-GAP = 3  # columns of the terminal between two of a table
-FOLDED = 12  # columns; text that is folded into less cannot be read
+GAP = 3  # terminal columns between two columns of the table
+FOLDED = 12  # terminal columns; text folded into fewer is unreadable
 CELL = 400  # characters of one cell
 
 Row = Sequence[str]
 
 
 def tabbed(heads: Row, rows: Sequence[Row]) -> str:
-    """For cut and awk: columns are parted by tabs."""
+    """The table with tabs between its columns, for cut and awk."""
     return "".join("\t".join(visible_line(cell, CELL) for cell in row) + "\n" for row in (heads, *rows))
 
 
@@ -31,7 +31,7 @@ def build(
     bold: str = "",
     edge: bool = True,
 ) -> "Table":
-    """A Rich table without a frame. Columns in `right` hold numbers, only those in `fold` may be folded.
+    """A Rich table without a frame. Columns in `right` are right-aligned, only columns in `fold` may be folded.
 
     The row whose first cell is `bold` is set in bold. Without `edge` the table has no empty line around it.
     """
@@ -61,10 +61,10 @@ def build(
 
 
 def draw(heads: Row, rows: Sequence[Row], *, width: int, colour: bool, right: Collection[int] = ()) -> str:
-    """The table as text for a terminal. A column that is empty in every row is left out.
+    """The table as text for a terminal. Leaves out a column that is empty in every row.
 
-    Where the terminal is narrow, heads have several lines, then the widest column is folded; where that would still not
-    do, each row is a paragraph.
+    In a narrow terminal, the headings take several lines, then the widest column is folded; if that is not enough, each
+    row becomes a paragraph.
     """
     from rich.console import Console
 
@@ -87,14 +87,14 @@ def draw(heads: Row, rows: Sequence[Row], *, width: int, colour: bool, right: Co
 
 
 def _widths(cells: Sequence[Row]) -> list[int]:
-    """What each column needs."""
+    """The width that each column needs."""
     from rich.cells import cell_len
 
     return [max(cell_len(line) for cell in column for line in cell.split("\n")) for column in zip(*cells, strict=True)]
 
 
 def _paragraph(heads: Row, row: Row, width: int) -> str:
-    """The first cell, and under it the others with their heads."""
+    """The first cell, and below it the others with their headings."""
     named = ((head.replace("\n", " "), cell) for head, cell in zip(heads[1:], row[1:], strict=True) if cell)
     line = " · ".join(f"{head} {cell}".strip() for head, cell in named)
     body = textwrap.fill(line, max(width, FOLDED), break_on_hyphens=False, initial_indent="  ", subsequent_indent="  ")

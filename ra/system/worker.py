@@ -1,6 +1,6 @@
-"""Runs a function of ours in a process of its own, which may take so much memory and time and no more.
+"""Runs one of our functions in a separate process with limited memory and time.
 
-For what hostile input can blow up: a regular expression, a PDF. A thread could not be ended, and its memory is ours.
+It is for work that hostile input can blow up: a regular expression, a PDF. A thread could neither be ended nor limited.
 """
 
 import os
@@ -11,7 +11,7 @@ import time
 import msgspec
 
 MEMORY_BYTES = 1 << 30
-GRACE_S = 2.0  # beyond its deadline, for a function that looks at the clock itself
+GRACE_S = 2.0  # after the deadline, for functions that watch the clock themselves
 
 _START = """\
 import json, sys
@@ -24,7 +24,7 @@ _NO_MEMORY, _FAILED = 87, 88
 
 
 class OutOfMemory(Exception):
-    """The function needed more memory than it may have."""
+    """The function exceeded its memory limit."""
 
 
 class OutOfTime(Exception):
@@ -32,18 +32,18 @@ class OutOfTime(Exception):
 
 
 class WorkerFailed(Exception):
-    """The function raised something; the text is its last word."""
+    """The function raised an exception; the text is the last line of its stderr."""
 
 
 def call(target: str, order: bytes, *, until: float) -> bytes:
-    """What the function `target` (`module:name`, from bytes to bytes) answers. Blocks until `until` at most.
+    """The result of the function `target` (`module:name`, from bytes to bytes). Blocks until `until` at the latest.
 
     `until` is a time of `time.monotonic`. Raises OutOfMemory, OutOfTime, WorkerFailed, and OSError when no process can
     be started.
     """
     left_s = max(0.1, until - time.monotonic())
     head = {"path": sys.path, "target": target, "memory": MEMORY_BYTES, "seconds": int(left_s + GRACE_S) + 1}
-    # Isolated: nothing of the environment or the working directory is loaded besides what we have loaded ourselves.
+    # Isolated: loads nothing from the environment or the working directory, only from our own import path.
     process = subprocess.Popen(
         [sys.executable, "-I", "-S", "-c", _START],
         stdin=subprocess.PIPE,
@@ -70,7 +70,7 @@ def call(target: str, order: bytes, *, until: float) -> bytes:
 
 
 def serve(head: "dict[str, object]") -> None:  # pragma: no cover - runs in the worker, which coverage does not follow
-    """In the worker: set the limits, run the function, write what it answers."""
+    """In the worker: sets the limits, runs the function and writes its result."""
     import importlib
     import resource
 
@@ -85,7 +85,7 @@ def serve(head: "dict[str, object]") -> None:  # pragma: no cover - runs in the 
         sys.stdout.buffer.flush()
     except MemoryError:
         code = _NO_MEMORY
-    except Exception as error:  # noqa: BLE001 - whoever waits is told
+    except Exception as error:  # noqa: BLE001 - reported to the caller
         sys.stderr.write(f"{type(error).__name__}: {error}\n")
         sys.stderr.flush()
         code = _FAILED

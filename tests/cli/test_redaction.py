@@ -38,10 +38,10 @@ def test_a_key_that_a_server_echoes_is_not_printed_and_not_stored(shell: Shell) 
 @pytest.mark.parametrize("text", ["/run/agent.sock-1", "localhost", "short1"])
 def test_words_and_paths_are_no_keys(text: str) -> None:
     redaction = Redaction()
-    redaction.know(text)
+    redaction.register(text)
     assert redaction(f"see {text}") == f"see {text}"
 
 
 def test_the_password_of_an_address_is_taken_out_of_every_error() -> None:
-    redacted.know("postgresql://ann:pass-word-1@db/x")
+    redacted.register("postgresql://ann:pass-word-1@db/x")
     assert str(UserError("no role ann with pass-word-1")) == "no role ann with [redacted]"

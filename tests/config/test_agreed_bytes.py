@@ -56,7 +56,7 @@ def test_python_that_changed_after_the_configuration_was_read_is_not_loaded(proj
 
 def test_a_file_that_appears_is_a_change(tmp_path: Path) -> None:
     agreed, file = Agreed(), tmp_path / "lib.sh"
-    agreed.know("run it", {str(file): digest_of(str(file))}, root="/p")
+    agreed.register("run it", {str(file): digest_of(str(file))}, root="/p")
     agreed.check_command(["run it"], "/p")
     file.write_text("planted")
     with pytest.raises(ChangedSinceAgreed):
