@@ -33,6 +33,8 @@ MAX_PAGES = 20
 MAX_TOOLS = 1000
 MAX_SCHEMA_BYTES = 100_000
 MAX_INSTRUCTIONS = 20_000
+LOOK_S = 2.0
+"""How long a call waits to hear whether it has changed the tools of its server."""
 PROMPT = "prompt:"
 LIST_CHANGES = tuple(f"notifications/{part}/list_changed" for part in ("tools", "prompts", "resources"))
 
@@ -43,6 +45,10 @@ class Unreachable(Exception):
     def __init__(self, text: str, *, silent: bool = False) -> None:
         super().__init__(text)
         self.silent = silent
+
+
+class _NewProtocolOnly(Exception):
+    """The server refuses the handshake: it speaks only the protocol of 2026, which has none."""
 
 
 class McpConnection:
@@ -68,12 +74,16 @@ class McpConnection:
         self._tokens = tokens
         self._browser = browser
         self._refused = 0  # the status with which the server sent us away
+        # The protocol of 2026 has no requests of servers, and most servers that ask their user still send some. So
+        # every server is met with the handshake of the protocol before, and with the new one where it wants that.
+        self._new_protocol = False
         self._root = root
         self._env = env
         self._version = version
         self._owner: asyncio.Task[None] | None = None
         self._client: asyncio.Future[Client] | None = None
         self._program: Program | None = None
+        self._tools: list[Any] | None = None  # as the server last listed them
         self._leave = asyncio.Event()  # the client shall be left
         self._ended = asyncio.Event()  # the program has ended by itself
         self._closed = False
@@ -83,7 +93,8 @@ class McpConnection:
         client = await self._connected()
         try:
             async with asyncio.timeout(self.server.timeout):
-                return await _listed(client)
+                self._tools = await _tools(client)
+                return await _listed(client, self._tools)
         except TimeoutError as error:
             raise Unreachable(self._late(), silent=True) from error
         except Exception as error:  # the SDK raises whatever its layers raise
@@ -99,7 +110,9 @@ class McpConnection:
             result = await client.call_tool(tool, args, progress_callback=progress)
             return Output(content.of_call(result), result.is_error)
 
-        return await self._ask(ask)
+        output = await self._ask(ask)
+        await self._notice_changes()
+        return output
 
     async def read(self, uri: str) -> tuple[Content, ...]:
         """A resource, or the messages of a prompt: `prompt:NAME?argument=value`. Raises Mistake, Unreachable."""
@@ -127,9 +140,27 @@ class McpConnection:
         except Exception as error:  # the SDK raises whatever its layers raise; the model hears of it
             if self.server.url:
                 self._leave.set()  # its session may be gone; the next call begins a new one
+            if not self._new_protocol and _names_new_protocol(error):
+                self._new_protocol = True
+                self._leave.set()
+                return await self._ask(ask)  # the tool has asked for input only, and expects to be called anew with it
             if self._ended.is_set():
                 raise Mistake(f"The MCP server {self.server.name} ended during the call{self._said()}.") from error
             raise Mistake(f"The MCP server {self.server.name} says: {_words(error)}") from error
+
+    async def _notice_changes(self) -> None:
+        """Look whether a call has changed the tools of a program that cannot say so: after a handshake, many cannot."""
+        client = self._client.result() if self._client is not None and self._client.done() else None
+        if client is None or not self.server.command or self._changed is None or self._new_protocol:
+            return
+        tools = client.server_capabilities.tools
+        if tools is None or tools.list_changed:
+            return
+        with contextlib.suppress(Exception):  # the answer is there; what the server does after it is not its fault
+            async with asyncio.timeout(LOOK_S):
+                changed = await _tools(client) != self._tools
+            if changed:
+                self._changed()
 
     async def _connected(self) -> "Client":
         if self._closed:
@@ -146,10 +177,12 @@ class McpConnection:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if client.done() and not client.cancelled():
             return client.result()
+        if isinstance(owner.exception(), _NewProtocolOnly):
+            return await self._connected()
         raise owner.exception() or Unreachable("it was closed")
 
     async def _own(self, ready: "asyncio.Future[Client]", leave: asyncio.Event, ended: asyncio.Event) -> None:
-        """Be the task that enters and leaves the client. Raises Unreachable."""
+        """Be the task that enters and leaves the client. Raises Unreachable and _NewProtocolOnly."""
         from mcp import Client
         from mcp_types import Implementation, ListRootsResult, Root
         from pydantic import FileUrl
@@ -174,6 +207,7 @@ class McpConnection:
                     message_handler=self._hear,
                     client_info=Implementation(name="ra", version=self._version),
                     cache=None,
+                    mode="auto" if self._new_protocol else "legacy",
                 )
                 await stack.enter_async_context(client)
                 late.reschedule(None)
@@ -189,6 +223,9 @@ class McpConnection:
         except Exception as error:  # an ExceptionGroup of whatever the layers raise
             if why := self._sent_away(error):
                 raise Unreachable(why) from error
+            if not self._new_protocol and not ready.done() and _refuses_handshake(error):
+                self._new_protocol = True
+                raise _NewProtocolOnly from error
             raise Unreachable(f"{_words(error)}{self._said()}") from error
 
     async def _hear(self, message: Any) -> None:
@@ -291,9 +328,12 @@ class McpConnection:
         return f" (it said: {words})" if words else ""
 
 
-async def _listed(client: "Client") -> Listing:
+async def _tools(client: "Client") -> list[Any]:
+    return await _pages(client.list_tools, "tools") if client.server_capabilities.tools else []
+
+
+async def _listed(client: "Client", tools: list[Any]) -> Listing:
     can = client.server_capabilities
-    tools = await _pages(client.list_tools, "tools") if can.tools else []
     resources = await _pages(client.list_resources, "resources") if can.resources else []
     templates = await _pages(client.list_resource_templates, "resource_templates") if can.resources else []
     prompts = await _pages(client.list_prompts, "prompts") if can.prompts else []
@@ -362,6 +402,23 @@ def _words(error: BaseException) -> str:
         return _clean(f"its answer is not of the protocol ({why(leaves[0])[:400]})")
     text = " ".join(str(leaves[0]).split()) if leaves else ""
     return _clean(text)[:500] or type(leaves[0] if leaves else error).__name__
+
+
+def _refuses_handshake(error: BaseException) -> bool:
+    from mcp import MCPError
+    from mcp_types import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
+
+    refusals = (METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION, INVALID_REQUEST, INVALID_PARAMS)
+    return any(isinstance(leaf, MCPError) and leaf.code in refusals for leaf in _leaves(error))
+
+
+def _names_new_protocol(error: BaseException) -> bool:
+    """Whether a server says that what it wants to answer exists only in the protocol of 2026."""
+    from mcp import MCPError
+    from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+    errors = [str(leaf) for leaf in _leaves(error) if isinstance(leaf, MCPError)]
+    return any(version in text for text in errors for version in MODERN_PROTOCOL_VERSIONS)
 
 
 def _leaves(error: BaseException) -> Iterable[BaseException]:

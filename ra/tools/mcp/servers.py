@@ -221,8 +221,9 @@ class Servers:
             while server.name in self._stale:
                 self._stale.discard(server.name)
                 listing = await self._learn(server, again=True)
-                if not listing.failed and self._current is not None:
-                    self._current = {**self._current, server.name: listing}
+                current = self._current
+                if not listing.failed and current is not None and _differs(current.get(server.name), listing):
+                    self._current = {**current, server.name: listing}
         finally:
             del self._relisting[server.name]
 
@@ -280,6 +281,10 @@ class Servers:
             self._loop = asyncio.new_event_loop()
             threading.Thread(target=_live, args=(self._loop,), name="mcp", daemon=True).start()
         return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+
+def _differs(known: Listing | None, listing: Listing) -> bool:
+    return known is None or msgspec.structs.replace(known, learned=listing.learned) != listing
 
 
 def _section(name: str, words: str) -> Section:

@@ -21,7 +21,8 @@ from tests.tools.mcp.test_servers import World, run, world
 __all__ = ["world"]
 
 FOLDER = Path(__file__).parent
-SERVERS = ("asking.py", "lines.py")  # the protocol of 2026 by the SDK, and that of 2025 by hand
+SERVERS = ("asking.py", "lines.py")  # by the SDK, and the protocol of 2025 by hand
+ASKING = (*SERVERS, "imperative.py")
 
 
 def server(file: str, *args: str) -> McpServerSettings:
@@ -59,7 +60,7 @@ def fact(conversation: Session, kind: Any) -> list[Any]:
 # --- the user ---
 
 
-@pytest.mark.parametrize("file", SERVERS)
+@pytest.mark.parametrize("file", ASKING)
 def test_the_user_fills_in_what_a_server_asks_for(world: World, file: str) -> None:
     questions: list[Question] = []
 
@@ -77,7 +78,7 @@ def test_the_user_fills_in_what_a_server_asks_for(world: World, file: str) -> No
     ]
 
 
-@pytest.mark.parametrize("file", SERVERS)
+@pytest.mark.parametrize("file", ASKING)
 def test_where_nobody_can_be_asked_a_server_is_told_no_and_the_user_what_it_asked(world: World, file: str) -> None:
     events: list[Any] = []
     (done,) = run(world.box(server(file)), ("mcp__toy__plan", {}), events=events)
@@ -86,6 +87,17 @@ def test_where_nobody_can_be_asked_a_server_is_told_no_and_the_user_what_it_aske
     assert [event.text for event in events if isinstance(event, Warned)] == [
         "The MCP server toy asks: Where do you want to go? It was told no: run ra on a terminal to answer."
     ]
+
+
+@pytest.mark.parametrize("handshake", ["refused", "taken"])
+def test_a_server_that_asks_in_the_new_protocol_alone_is_spoken_to_in_it(world: World, handshake: str) -> None:
+    async def ask(question: Question) -> Answer:
+        return Answer("once", values={"days": 4})
+
+    calls = [("mcp__toy__plan", dict[str, Any]())] * 2
+    first, again = run(world.box(server("new_protocol.py", handshake)), *calls, ask=ask)
+    assert (words(first), words(again)) == ("4 days", "4 days")
+    assert world.warnings == []
 
 
 def test_a_yes_without_what_is_required_is_a_no(world: World) -> None:
@@ -126,7 +138,7 @@ def test_a_field_reads_what_a_person_types_and_says_what_would_be_right() -> Non
 # --- the model ---
 
 
-@pytest.mark.parametrize("file", SERVERS)
+@pytest.mark.parametrize("file", ASKING)
 def test_a_server_gets_an_answer_of_the_model_if_a_rule_lets_it(tmp_path: Path, file: str) -> None:
     steps = [Step(calls=(Call("mcp__toy__write", {"topic": "tea"}),)), Step(text="Tea is warm."), Step(text="Done.")]
     with LoopbackServer("anthropic", steps) as models:
@@ -142,7 +154,7 @@ def test_a_server_gets_an_answer_of_the_model_if_a_rule_lets_it(tmp_path: Path, 
     assert end.usage.output == sum(bill.usage.output for bill in bills)
 
 
-@pytest.mark.parametrize("file", SERVERS)
+@pytest.mark.parametrize("file", ASKING)
 def test_without_the_users_word_a_server_gets_no_answer_and_no_money_is_spent(tmp_path: Path, file: str) -> None:
     steps = [Step(calls=(Call("mcp__toy__write", {"topic": "tea"}),)), Step(text="Done.")]
     with LoopbackServer("anthropic", steps) as models:
