@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ra.context.render import COMPACTED
-from ra.context.settings import CompactionSettings
+from ra.context.settings import CompactionName, CompactionSettings
 from ra.context.size import (
     SLACK,
     Allowance,
@@ -110,7 +110,7 @@ class Engine:
             price=self._price,
         )
         guard = MustKeep(self._must_keep)
-        return Compactor(settings, self.estimator, digest=digest, guard=guard, summarizer=summarizer)
+        return Compactor(self.estimator, digest=digest, guard=guard, summarizer=summarizer)
 
     def _summary_window(self) -> int | None:
         """Of the model that sums up; for the one at work an overflow may have taught more than the catalog says."""
@@ -126,8 +126,17 @@ class Engine:
 
     # --- assemble ---
 
-    async def assemble(self, *, force: str = "", refit: int | None = None, focus: str = "") -> Assembly:
-        """The next request. `force` compacts now and says why; `refit` is the most that this request may have.
+    async def assemble(
+        self,
+        *,
+        force: str = "",
+        refit: int | None = None,
+        focus: str = "",
+        strategy: CompactionName | None = None,
+    ) -> Assembly:
+        """The next request. `force` compacts now and says why, by another `strategy` than the usual one if it is named.
+
+        `refit` is the most that this request may have.
 
         Raises UserError when not even the system part and the tools fit.
         """
@@ -135,7 +144,9 @@ class Engine:
         reason = self._reason(total, force, refit)
         if total is None or not reason:
             return self._hand_over(self.view, total)
-        allowance = self.room(total, refit, eager=reason == force != OVERFLOW, forced=reason == THRESHOLD)
+        allowance = self.room(
+            total, refit, eager=reason == force != OVERFLOW, forced=reason == THRESHOLD, strategy=strategy
+        )
         sent = self._finish(self.view, total, cut=self.meter.cut)
         shrunk = await self.compactor.shrink(self.view, allowance, reason, sent=sent, focus=focus)
         if allowance.must_fit and shrunk.view.tokens() > allowance.limit and self.window.origin != "guessed":
@@ -192,19 +203,29 @@ class Engine:
         """Could a cut be worth its price? Not while all there is would stay: then nothing is counted for it either."""
         return self._economy is not None and self.meter.billed > self._economy.sizes(self.window.limit)[0]
 
-    def room(self, total: int, refit: int | None = None, *, eager: bool = False, forced: bool = False) -> Allowance:
+    def room(
+        self,
+        total: int,
+        refit: int | None = None,
+        *,
+        eager: bool = False,
+        forced: bool = False,
+        strategy: CompactionName | None = None,
+    ) -> Allowance:
         """What a request that is now `total` tokens may come down to."""
         limit = self.window.limit
+        economy = self._economy if strategy in (None, "auto") else None
         return allow(
             self.view,
             total,
             settings=self.settings,
             limit=limit,
             max_output=self._max_output,
+            strategy=strategy,
             refit=refit,
-            cut=self._economy.sizes(limit, forced=forced) if self._economy else None,
+            cut=economy.sizes(limit, forced=forced) if economy else None,
             eager=eager,
-            stack=self._economy is not None and self._economy.warm,
+            stack=economy is not None and economy.warm,
         )
 
     # --- hand over ---

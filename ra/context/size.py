@@ -7,7 +7,7 @@ import math
 from operator import is_
 from typing import Literal
 
-from ra.context.settings import CompactionSettings
+from ra.context.settings import CompactionName, CompactionSettings
 from ra.context.tokens import Estimator, scaled
 from ra.context.view import View
 from ra.core.facts import Checkpointed, Configured, EntryRemoved, EntrySet, Fact, Rewrite, Said, Spent, TimelineEvent
@@ -106,7 +106,7 @@ def quotes_room(window: int | None, rate: float) -> int:
 
 
 class Allowance(Value, frozen=True):
-    """Sizes in o200k_base; `rate` tokens of the model are one of those.
+    """What a compaction by `strategy` has to keep to. Sizes in o200k_base; `rate` tokens of the model are one of those.
 
     - `limit` has to hold if the request `must_fit`; `goal` is what a compaction aims at.
     - `recent` groups stay as they are at the end.
@@ -124,6 +124,7 @@ class Allowance(Value, frozen=True):
     merged_index: int
     quotes: int
     rate: float
+    strategy: CompactionName
     stack: bool = False
 
     def scaled(self, view: View) -> int:
@@ -138,6 +139,7 @@ def allow(
     settings: CompactionSettings,
     limit: int | None,
     max_output: int,
+    strategy: CompactionName | None = None,
     refit: int | None = None,
     cut: tuple[int, int] | None = None,
     eager: bool = False,
@@ -145,9 +147,10 @@ def allow(
 ) -> Allowance:
     """What the parts of a request that is now `total` tokens may have in a window of `limit`, in the model's tokens.
 
-    `refit` is another bound from above; `cut` says what an economical cut leaves, recent groups and indexes; an eager
-    compaction was asked for and comes down to half, however much would fit; with `stack` indexes may stand one behind
-    the other.
+    - `strategy` replaces the one in the settings; `refit` is another upper bound.
+    - `cut` is what an economical cut leaves: tokens of recent groups and of indexes.
+    - An `eager` compaction was asked for and comes down to half, however much would fit.
+    - With `stack` indexes may stand one behind the other.
     """
     window = limit or total
     rate = total / max(1, view.tokens())
@@ -178,6 +181,7 @@ def allow(
         merged_index=max(int(index * MERGED), min(index, INDEX)) if cut else index,
         quotes=quotes_room(window, rate),
         rate=rate,
+        strategy=strategy or settings.strategy,
         stack=stack,
     )
 

@@ -245,29 +245,18 @@ class Session:
         """What `compact` would do, and from when on that pays; by another strategy, if one is named. Asks no model."""
         from ra.context.compaction.plan import preview
 
-        if strategy is None or strategy == self.recipe.compaction.strategy:
-            return preview(self._loop.engine, price=self._loop.pricing)
-        loop = Loop(self._copy(), self._compacting(strategy), self.services, preview=True)
-        return preview(loop.engine, price=loop.pricing)
+        return preview(self._loop.engine, strategy=strategy, price=self._loop.pricing)
 
-    def _compacting(self, strategy: CompactionName) -> Recipe:
-        settings = msgspec.structs.replace(self.recipe.compaction, strategy=strategy)
-        return msgspec.structs.replace(self.recipe, compaction=settings)
+    async def compact(
+        self, focus: str = "", *, strategy: CompactionName | None = None, reason: str = ASKED
+    ) -> Checkpointed | None:
+        """Shorten what the model sees, now; by another strategy than the usual one, if one is named.
 
-    async def compact_by(self, strategy: CompactionName, focus: str = "") -> Checkpointed | None:
-        """`compact`, once, by a strategy that is not the usual one."""
-        usual = self.recipe
-        await self.use(self._compacting(strategy))
-        try:
-            return await self.compact(focus)
-        finally:
-            await self.use(usual)
-
-    async def compact(self, focus: str = "", *, reason: str = ASKED) -> Checkpointed | None:
-        """Shorten what the model sees, now. A summary keeps to `focus`. None when there was nothing to gain."""
+        A summary keeps to `focus`. None when there was nothing to gain.
+        """
         if self.configured is None:
             raise UsageError("There is nothing to compact yet; ask something first.")
-        assembly = await self._loop.turn.assemble(reason, focus=focus)
+        assembly = await self._loop.turn.assemble(reason, focus=focus, strategy=strategy)
         steps = [fact for fact in assembly.facts if isinstance(fact, Checkpointed)]
         return msgspec.structs.replace(steps[0], after=steps[-1].after) if steps else None
 

@@ -9,6 +9,7 @@ from contextlib import aclosing, suppress
 import msgspec
 
 from ra.context.engine import OVERFLOW, Assembly, Engine
+from ra.context.settings import CompactionName
 from ra.context.size import Sizes, Window, too_small
 from ra.core.errors import BadStream, Overflowed, ProviderError, Stopped
 from ra.core.events import (
@@ -80,7 +81,7 @@ class Turn:
         error: Overflowed | None = None
         for refit in range(MAX_REFITS + 1):
             suspected = error is not None and error.suspected
-            assembly = await self._assemble(OVERFLOW if error else "", record=not suspected)
+            assembly = await self.assemble(OVERFLOW if error else "", record=not suspected)
             progress.emit(TurnStarted(progress.iteration, assembly.tokens, self._engine.window.limit))
             try:
                 reply = await self._send(assembly, record=suspected)
@@ -109,16 +110,17 @@ class Turn:
                 return reply
         raise AssertionError("unreachable: the last refit returns or raises")
 
-    async def assemble(self, reason: str = "", *, focus: str = "") -> Assembly:
-        """The next request. A compaction that is due, or that `reason` asks for, is recorded; hooks fire around it."""
-        return await self._assemble(reason, focus=focus)
+    async def assemble(
+        self, reason: str = "", *, focus: str = "", strategy: CompactionName | None = None, record: bool = True
+    ) -> Assembly:
+        """The next request. A compaction that is due, or that `reason` asks for, is recorded; hooks fire around it.
 
-    async def _assemble(self, reason: str, *, focus: str = "", record: bool = True) -> Assembly:
-        """Unless to `record`, the cut waits until it is known to have helped."""
+        Without `record` the caller records the facts, once it knows that the compaction helped.
+        """
         if self._hooks.take_compaction():
             reason = reason or "asked by a hook"
         try:
-            assembly = await self._engine.assemble(force=reason, focus=focus)
+            assembly = await self._engine.assemble(force=reason, focus=focus, strategy=strategy)
         except BaseException:
             self._pay(self._side_calls.take_bills())  # of a summary that was given up with the run
             raise

@@ -44,6 +44,7 @@ def test_what_a_compaction_may_use_is_what_the_system_part_and_the_prompts_leave
             merged_index=min(3000, free // 3),
             quotes=int(limit * 0.10),
             rate=1.0,
+            strategy="truncate",
         )
 
 

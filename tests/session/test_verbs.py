@@ -141,6 +141,24 @@ def test_compact_and_recall_and_pins_are_verbs(tmp_path: Path) -> None:
     asyncio.run(main())
 
 
+def test_a_compaction_may_use_another_strategy_once(tmp_path: Path) -> None:
+    async def main() -> None:
+        with LoopbackServer("anthropic", lambda body: Step(text=LONG)) as server:
+            talk = session(tmp_path, server, compaction__contextWindow=20_000)
+            for number in range(5):
+                async for _ in talk.prompt(say("user", f"question {number}")):
+                    pass
+            plans = [talk.preview_compaction(strategy) for strategy in (None, "digest")]
+            checkpoint = await talk.compact(strategy="digest")
+            assert checkpoint is not None
+            assert [plan.strategy for plan in plans] == ["truncate", "digest"]
+            assert (checkpoint.strategy, checkpoint.after) == ("digest", plans[1].after)
+            assert talk.recipe.compaction.strategy == "truncate"
+            await talk.close()
+
+    asyncio.run(main())
+
+
 def test_another_recipe_answers_the_next_prompt(tmp_path: Path) -> None:
     async def main() -> None:
         with LoopbackServer("anthropic", lambda body: Step(text="Yes.")) as server:

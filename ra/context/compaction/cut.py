@@ -15,7 +15,6 @@ from ra.context.compaction.must_keep import MustKeep, put_back
 from ra.context.compaction.quotes import Quotes
 from ra.context.compaction.summarize import Summarizer
 from ra.context.render import level, size
-from ra.context.settings import CompactionSettings
 from ra.context.size import Allowance
 from ra.context.tokens import Estimator
 from ra.context.view import Group, Item, Position, View
@@ -79,14 +78,12 @@ Hide = Callable[[View, Zones, Allowance], Checkpointed | None]
 class Compactor:
     def __init__(
         self,
-        settings: CompactionSettings,
         estimator: Estimator,
         *,
         guard: MustKeep,
         summarizer: Summarizer | None,
         digest: Digest,
     ) -> None:
-        self._settings = settings
         self._estimator = estimator
         self._digest = digest
         self._guard = guard
@@ -94,7 +91,7 @@ class Compactor:
         self._summarizer = summarizer
 
     async def shrink(self, view: View, allowance: Allowance, reason: str, *, sent: Request, focus: str = "") -> Shrunk:
-        """Compact as the settings say; take fallback steps if it must fit and does not; put back what must be kept.
+        """Compact as the allowance says; take fallback steps if it must fit and does not; put back what must be kept.
 
         When the request would not become a tenth smaller and need not, only what was spent on trying is left of it.
         """
@@ -117,7 +114,7 @@ class Compactor:
 
     def hide(self, view: View, zones: Zones, allowance: Allowance) -> Checkpointed | None:
         """What needs no model: an index, or what the module of the strategy's name hides; with the user's words."""
-        match self._settings.strategy:
+        match allowance.strategy:
             case "truncate":
                 fact = truncate(view, zones, allowance.goal)
             case strategy if strategy in _INDEXED:
@@ -130,7 +127,7 @@ class Compactor:
     async def _compact(
         self, view: View, zones: Zones, allowance: Allowance, *, sent: Request, focus: str
     ) -> tuple[list[Fact], list[str]]:
-        if self._settings.strategy != "summarize" or self._summarizer is None:
+        if allowance.strategy != "summarize" or self._summarizer is None:
             fact = self.hide(view, zones, allowance)
             return ([fact] if fact else []), []
         # A summary is paid for: it has to be worth it before it is asked for.

@@ -6,17 +6,19 @@ from decimal import Decimal
 from ra.context.compaction.cut import WORTH, Zones, hole, marker, split
 from ra.context.engine import Engine
 from ra.context.report import CompactionPreview, first_difference
+from ra.context.settings import CompactionName
 from ra.context.view import View
 from ra.core.facts import Checkpointed
 from ra.core.functions import Price, no_price
 from ra.core.model import Usage
 
 
-def preview(engine: Engine, *, price: Price = no_price) -> CompactionPreview:
+def preview(engine: Engine, *, strategy: CompactionName | None = None, price: Price = no_price) -> CompactionPreview:
     """The compaction that a user could ask for now. Of a summary only the largest size it may have is known."""
-    view, strategy = engine.view, engine.settings.strategy
+    view = engine.view
     before = engine.measure(exact=True) or 0
-    allowance = engine.room(before, eager=True)
+    allowance = engine.room(before, eager=True, strategy=strategy)
+    strategy = allowance.strategy
     zones = split(view, allowance.recent)
     fact = _summed_up(view, zones) if strategy == "summarize" else engine.compactor.hide(view, zones, allowance)
     if fact is None:

@@ -33,8 +33,7 @@ async def compact(repl: Repl, argument: str) -> None:
     key = await repl.terminal.choose("Compact?", keys)
     if key in ("", "n"):
         return
-    task = session.compact(argument) if key == "y" else session.compact_by(alternatives[key], argument)
-    checkpoint = await repl.working("compacting", task)
+    checkpoint = await repl.working("compacting", session.compact(argument, strategy=alternatives.get(key)))
     if checkpoint is not None:
         repl.status.shortened = checkpoint.after
         repl.say(checkpoint.summary_line, "green")
