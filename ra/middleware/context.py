@@ -1,7 +1,7 @@
 """The `ctx` that a hook receives: one class per kind of hook, the documented API of middleware.
 
-The agent loop makes a ctx, fires the hook and reads `ctx.edits()`. What a hook changes in place counts as well as
-what it assigns: a ctx holds copies and compares.
+The agent loop creates a ctx, fires the hook and reads `ctx.edits()`. A ctx holds copies and compares them, so that it
+notices in-place changes as well as assignments.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -45,10 +45,10 @@ HOOKS: tuple[Hook, ...] = get_args(Hook)
 
 
 class Edits(Value, frozen=True):
-    """What the hooks of one point changed; None where they changed nothing."""
+    """The changes that the hooks of one point made; None where they changed nothing."""
 
     messages: tuple[Message, ...] | None = None  # the conversation: record it as Edited
-    message: Message | None = None  # beforeLoopBegin: the user's
+    message: Message | None = None  # beforeLoopBegin: the user's message
     sections: tuple[Section, ...] | None = None  # onContextBuild
     request: Request | None = None  # beforeModelCall
     response: Message | None = None  # afterModelResponse
@@ -56,14 +56,14 @@ class Edits(Value, frozen=True):
     result: ToolResult | None = None  # afterToolExecution
     denied: str | None = None  # beforeToolExecution: the reason
     compact: bool = False  # compact before the next model call
-    by: str = ""  # the files that ran, for Edited.by
+    by: str = ""  # the hook files that ran, for Edited.by
 
 
 class Context(Sealed):
-    """What every hook has. `beforeLoopBegin` and others add values of their own in subclasses."""
+    """The ctx that all hooks have in common. Subclasses add the values of one hook."""
 
     may_deny: ClassVar[bool] = False
-    writable: ClassVar[dict[str, Any]] = {"loop.messages": list}  # what a script may change, and what it must be
+    writable: ClassVar[dict[str, Any]] = {"loop.messages": list}  # what a script may change, and its type
 
     changes: ClassVar[tuple[str, ...]] = ("loop.messages",)
     state = ("stopped", "denied", "compacting", "hook", "file")
@@ -76,39 +76,39 @@ class Context(Sealed):
         self.stopped: str | None = None
         self.denied: str | None = None
         self.compacting = False
-        self.hook: Hook | None = None  # which hook fires, and the file that runs: set by the chain
+        self.hook: Hook | None = None  # the current hook, and the file that runs: set by the chain
         self.file = ""
         self.ran: list[str] = []
 
     def seal(self) -> None:
-        """From now on a hook has it."""
+        """Called before a hook gets the ctx: from then on, only documented values can be assigned."""
         self._sealed = True
 
-    def stop(self, reason: str = "") -> "_Nothing":
-        """End the run with exit 3, after the other hooks of this point. The first reason counts."""
+    def stop(self, reason: str = "") -> "_Awaitable":
+        """Ends the run with exit 3, after the other hooks of this point. The first reason counts."""
         if self.stopped is None:
             self.stopped = f"{reason or 'no reason given'} ({self.file}, {self.hook})"
-        return _Nothing()
+        return _Awaitable()
 
-    def deny(self, reason: str = "") -> "_Nothing":
-        """Refuse the tool call: it does not run, and the model is told why. The first reason counts."""
+    def deny(self, reason: str = "") -> "_Awaitable":
+        """Refuses the tool call: it does not run, and the model gets the reason. The first reason counts."""
         if not self.may_deny:
             raise TypeError("deny() belongs to beforeToolExecution; stop(reason) ends the run.")
         if self.denied is None:
             self.denied = reason or f"denied by {self.file}"
-        return _Nothing()
+        return _Awaitable()
 
-    def compact(self) -> "_Nothing":
-        """Compact the conversation before the next model call, however full it is."""
+    def compact(self) -> "_Awaitable":
+        """Compacts the conversation before the next model call, however full it is."""
         self.compacting = True
-        return _Nothing()
+        return _Awaitable()
 
     def accepts(self, answer: object) -> bool:
-        """Whether a function may return this: a hook changes ctx, and returns nothing."""
+        """Whether a hook function may return this value: a hook changes ctx, and returns nothing."""
         return answer is None or answer is self
 
     def edits(self) -> Edits:
-        """Everything that was changed. Raises TypeError for a value that cannot be what it must be."""
+        """All changes. Raises TypeError for a value of the wrong type."""
         return Edits(
             messages=self.loop.settle(),
             denied=self.denied,
@@ -118,7 +118,7 @@ class Context(Sealed):
         )
 
     def to_json(self) -> JsonObject:
-        """What a script reads on stdin: the names are those of Python."""
+        """The JSON that a script reads on stdin, with the Python names."""
         loop = self.loop
         return {
             "hook": self.hook,
@@ -134,21 +134,21 @@ class Context(Sealed):
         }
 
     def apply(self, change: Mapping[str, Any]) -> None:
-        """Take what a script wrote under `context`, in the shape that it read. Raises TypeError."""
+        """Applies what a script wrote under `context`, in the shape of `to_json`. Raises TypeError."""
         as_sent = msgspec.json.decode(msgspec.json.encode(self.to_json()))
         for key, value in change.items():
             if key in self.writable or not isinstance(value, Mapping):
-                self._take(self, key, value, path=key, given=as_sent)
+                self._assign(self, key, value, path=key, sent=as_sent)
                 continue
             for name, part in value.items():
-                self._take(getattr(self, key, None), name, part, path=f"{key}.{name}", given=as_sent.get(key, {}))
+                self._assign(getattr(self, key, None), name, part, path=f"{key}.{name}", sent=as_sent.get(key, {}))
 
-    def _take(self, target: Any, name: str, value: Any, *, path: str, given: Mapping[str, Any]) -> None:
-        """Writing back what one read is no change; anything else must be one of the values to change."""
-        if name in given and given[name] == value:
+    def _assign(self, target: Any, name: str, value: Any, *, path: str, sent: Mapping[str, Any]) -> None:
+        """Assigns a value of a script, which must be changeable; a value written back unchanged is ignored."""
+        if name in sent and sent[name] == value:
             return
         if path not in self.writable:
-            raise TypeError(f"there is no {path!r} to change here; there is {', '.join(self.writable)}")
+            raise TypeError(f"{path!r} cannot be changed here; you can change {', '.join(self.writable)}")
         setattr(target, name, convert(value, self.writable[path]))
 
     def _own_edits(self) -> dict[str, Any]:
@@ -159,7 +159,7 @@ class Context(Sealed):
 
 
 class LoopBegin(Context):
-    """beforeLoopBegin: `message` is what the user said, before it is recorded. It may be assigned."""
+    """beforeLoopBegin: `message` is the user's message before it is recorded. It may be assigned."""
 
     writable = {**Context.writable, "message": str | dict}
 
@@ -184,7 +184,7 @@ class LoopBegin(Context):
 
 
 class PromptParts(Protocol):
-    """What a prompt can be composed of, as a strategy file has it: slots, history, budget and the current input."""
+    """The parts of a prompt that a strategy file composes: slots, history, budget and the current input."""
 
     input: Message
     slots: Any
@@ -193,9 +193,9 @@ class PromptParts(Protocol):
 
 
 class ContextBuild(Context):
-    """onContextBuild: `sections` is what stands before the conversation, a list to change or assign.
+    """onContextBuild: `sections` is the list of sections before the conversation; change or assign it.
 
-    Slots that are filled are the prompt: `slots.add(…)` with `history.recent(n)`, `input` and
+    If a hook fills slots, they become the prompt: `slots.add(…)` with `history.recent(n)`, `input` and
     `budget.remaining_input_tokens`, as in a strategy file.
     """
 
@@ -213,7 +213,7 @@ class ContextBuild(Context):
 
     @slots.setter
     def slots(self, added: Sequence[Mapping[str, Any]]) -> None:
-        """What a script added: objects with `name`, `content` and the options of `add`."""
+        """Adds the slots of a script: objects with `name`, `content` and the options of `add`."""
         for slot in added:
             options = {snake(key): value for key, value in slot.items()}
             if not isinstance(options.get("name"), str):
@@ -236,7 +236,7 @@ class ContextBuild(Context):
         return self._prompt_parts().input
 
     def accepts(self, answer: object) -> bool:
-        """`return ctx.slots.render()` is how a strategy file ends."""
+        """Also accepts `ctx.slots.render()`, which a strategy file returns."""
         return super().accepts(answer) or (self._parts is not None and isinstance(answer, type(self.slots.render())))
 
     def _prompt_parts(self) -> PromptParts:
@@ -261,7 +261,7 @@ class ContextBuild(Context):
 
 
 class ModelCall(Context):
-    """beforeModelCall: `request` is what goes out. A change counts for this call; `loop.messages` is what lasts."""
+    """beforeModelCall: `request` is about to be sent. Changes apply to this call only; `loop.messages` is permanent."""
 
     writable = {
         **Context.writable,
@@ -284,7 +284,7 @@ class ModelCall(Context):
 
 
 class StreamChunk(Context):
-    """onStreamChunk: `chunk` is what just arrived, to read: a TextDelta or ThinkingDelta has `text`."""
+    """onStreamChunk: `chunk` is what just arrived, read-only: a TextDelta or ThinkingDelta has `text`."""
 
     def __init__(self, loop: LoopView, chunk: Delta) -> None:
         super().__init__(loop)
@@ -295,7 +295,7 @@ class StreamChunk(Context):
 
 
 class ModelResponse(Context):
-    """afterModelResponse: `response` is what came back, before it is recorded and before its tools run."""
+    """afterModelResponse: `response` is the model's answer, before it is recorded and before its tools run."""
 
     writable = {**Context.writable, "response.message": dict, "response.text": str}
 
@@ -312,7 +312,7 @@ class ModelResponse(Context):
 
 
 class ToolStart(Context):
-    """beforeToolExecution: `tool_call` (name, args) is what will run; it may be assigned or changed, or denied."""
+    """beforeToolExecution: `tool_call` (name, args) is about to run; it may be assigned, changed or denied."""
 
     may_deny = True
 
@@ -329,7 +329,7 @@ class ToolStart(Context):
 
     @tool_call.setter
     def tool_call(self, value: ToolCall | OutgoingCall | Mapping[str, Any]) -> None:
-        self._call.take(value)
+        self._call.assign(value)
 
     def _own_edits(self) -> dict[str, Any]:
         call = self._call.applied_to(self._before)
@@ -340,7 +340,7 @@ class ToolStart(Context):
 
 
 class ToolEnd(Context):
-    """afterToolExecution: `result` before it is recorded, so that what a hook takes out is stored nowhere."""
+    """afterToolExecution: `result` before it is recorded: what a hook removes is never stored."""
 
     writable = {
         **Context.writable,
@@ -369,7 +369,7 @@ class ToolEnd(Context):
 
 
 class LoopComplete(Context):
-    """afterLoopComplete: `response` is the final answer, to read."""
+    """afterLoopComplete: `response` is the final answer, read-only."""
 
     def __init__(self, loop: LoopView, reply: Reply) -> None:
         super().__init__(loop)
@@ -380,7 +380,7 @@ class LoopComplete(Context):
 
 
 class CompactionStart(Context):
-    """beforeCompaction: why and how the conversation is about to be cut, to read."""
+    """beforeCompaction: why and how the conversation is about to be compacted, read-only."""
 
     def __init__(self, loop: LoopView, *, strategy: str, reason: str, tokens: int) -> None:
         super().__init__(loop)
@@ -393,7 +393,7 @@ class CompactionStart(Context):
 
 
 class CompactionEnd(Context):
-    """afterCompaction: `checkpoint` is what was cut and what stands in for it, to read."""
+    """afterCompaction: `checkpoint` is what was cut and what replaces it, read-only."""
 
     def __init__(self, loop: LoopView, checkpoint: Checkpointed) -> None:
         super().__init__(loop)
@@ -404,7 +404,7 @@ class CompactionEnd(Context):
 
 
 class RunError(Context):
-    """onError: `error` is the exception that ends the run, to read."""
+    """onError: `error` is the exception that ends the run, read-only."""
 
     def __init__(self, loop: LoopView, error: BaseException) -> None:
         super().__init__(loop)
@@ -418,8 +418,8 @@ def _reply_json(reply: Reply | IncomingResponse) -> JsonObject:
     return {"message": reply.message, "text": reply.message.text, "usage": reply.usage, "stop": reply.stop}
 
 
-class _Nothing:
-    """`await ctx.stop()` is as good as `ctx.stop()`."""
+class _Awaitable:
+    """Lets a hook write `await ctx.stop()` as well as `ctx.stop()`."""
 
     def __await__(self) -> Iterator[None]:
         return iter(())

@@ -1,7 +1,7 @@
-"""Run the user's hooks: twelve points of a run, each with a chain of functions and programs, in list order.
+"""Runs the user's hooks: twelve points of a run, each with a chain of functions and programs, in list order.
 
-A hook that raises or takes too long ends the run: a guard that failed must not let anything pass. Only `onStreamChunk`
-and `onError` go on, with a warning.
+A hook that raises or takes too long ends the run: when a guard fails, nothing may pass. Only for `onStreamChunk` and
+`onError`, the run continues with a warning.
 """
 
 import os
@@ -26,7 +26,7 @@ Load = Callable[..., Any]
 
 
 class Hooks:
-    """All hooks of a configuration, loaded. Raises UserError for a file that cannot be one."""
+    """All hooks of a configuration, loaded. Raises UserError for a file that is not a hook."""
 
     def __init__(
         self,
@@ -50,13 +50,13 @@ class Hooks:
         }
 
     def wants(self, hook: Hook) -> bool:
-        """Whether anybody listens: if not, the loop need not even make a ctx."""
+        """Whether this point has a hook: if not, the loop need not create a ctx."""
         return hook in self._steps
 
     async def fire(self, hook: Hook, ctx: Context) -> tuple[str, ...]:
-        """Run the chain of one point; the changes are in `ctx.edits()`, also after Stopped. Returns warnings.
+        """Runs the chain of one point and returns warnings; the changes are in `ctx.edits()`, also after Stopped.
 
-        Raises HookFailed when a hook failed, Stopped when one asked for it, after the whole chain.
+        Raises HookFailed when a hook fails, and Stopped after the whole chain when a hook requested it.
         """
         ctx.hook = hook
         ctx.seal()
@@ -71,7 +71,7 @@ class Hooks:
                 if hook not in LOGGED:
                     raise
                 warnings.append(str(failure))
-        if ctx.stopped is not None and hook != "onError":  # there the run is over already
+        if ctx.stopped is not None and hook != "onError":  # onError: the run is already over
             raise Stopped(f"Stopped by middleware: {ctx.stopped}")
         return tuple(warnings)
 
@@ -84,8 +84,8 @@ class Hooks:
             return self._function(hook, item)
         path = (self._base / Path(item).expanduser()).resolve()
         if not path.is_file():
-            raise UserError(f"agent.middleware.{hook}: there is no file {path}. (A command is written `shell: …`.)")
-        return HookProgram(self._shown(item), command_for(path), cwd=self._base, env=self._env)
+            raise UserError(f"agent.middleware.{hook}: there is no file {path}. (Write a command as `shell: …`.)")
+        return HookProgram(self._display_name(item), command_for(path), cwd=self._base, env=self._env)
 
     def _function(self, hook: Hook, item: str) -> "_Function":
         ref, _, name = item.partition(".py:")
@@ -95,10 +95,10 @@ class Hooks:
             function = getattr(function, snake(hook), None) or getattr(function, "middleware", None)
         if not callable(function):
             raise UserError(f"{path} has no function {name or snake(hook)!r}{'' if name else ' (or middleware)'}.")
-        return _Function(self._shown(item), path, function, self._call)
+        return _Function(self._display_name(item), path, function, self._call)
 
-    def _shown(self, item: str) -> str:
-        """The name in messages: what a configuration made absolute is relative to the project again."""
+    def _display_name(self, item: str) -> str:
+        """The name in messages: relative to the project, even if the configuration made it absolute."""
         return os.path.relpath(item, self._base) if Path(item).is_relative_to(self._base) else item
 
 
@@ -114,7 +114,7 @@ class _Function:
     async def run(self, ctx: Context, *, timeout_s: float) -> list[str]:
         answer = await self._call(self.function, ctx, timeout_s=timeout_s, file=self.file, what=str(ctx.hook))
         if not ctx.accepts(answer):
-            # `return False`, or a body with a yield that never ran: a guard that was not understood must not let pass.
+            # `return False`, or a body with a `yield` that never ran: when a guard is misunderstood, nothing may pass.
             line = self.function.__code__.co_firstlineno if isinstance(self.function, FunctionType) else 0
             raise HookFailed(
                 f"{self.file}:{line}: {ctx.hook} returned {type(answer).__name__}; a hook returns nothing: "
@@ -124,8 +124,8 @@ class _Function:
 
 
 def _check(ctx: Context) -> None:
-    """A value of the wrong kind is the fault of the hook that put it there."""
+    """Blames a value of the wrong type on the hook that assigned it. Raises HookFailed."""
     try:
         ctx.edits()
     except TypeError as error:
-        raise HookFailed(f"{ctx.file}: {ctx.hook} left something unusable: {error}.") from error
+        raise HookFailed(f"{ctx.file}: {ctx.hook} left an invalid value: {error}.") from error

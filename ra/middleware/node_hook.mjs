@@ -1,4 +1,4 @@
-// Calls the default export of a hook file with `ctx`, which comes as JSON on stdin; what it changed goes to stdout.
+// Calls the default export of a hook file with `ctx`, read as JSON from stdin, and writes its changes to stdout.
 import { readFileSync } from "node:fs";
 import module from "node:module";
 import { pathToFileURL } from "node:url";
@@ -7,8 +7,8 @@ const file = process.argv[2];
 const [major, minor] = process.versions.node.split(".").map(Number);
 const strips = major > 23 || (major === 23 && minor >= 6) || (major === 22 && minor >= 18);
 
-// Files without a package.json are taken for what they are: modules if they import or export, TypeScript always.
-// A node that strips types does that by itself.
+// Without a package.json, a file is a module if it imports or exports, and TypeScript always is one.
+// A node that strips types detects this itself.
 const loader = `
   import { readFile } from "node:fs/promises";
   export async function load(url, context, next) {
@@ -21,7 +21,7 @@ const loader = `
   }`;
 if (module.register) module.register("data:text/javascript," + encodeURIComponent(loader));
 
-// stdout carries the answer alone.
+// stdout carries only the answer.
 for (const name of ["log", "info", "debug"]) console[name] = (...words) => console.error(...words);
 
 const VERBATIM = new Set(["args", "schema", "attrs", "parts"]);
@@ -36,7 +36,7 @@ const renamed = (value, rename) =>
 const camel = (key) => key.replace(/_([a-z])/g, (_, letter) => letter.toUpperCase());
 const snake = (key) => key.replace(/[A-Z]/g, (letter) => "_" + letter.toLowerCase());
 
-// A message has `content`, its text, beside its blocks.
+// Besides its blocks, a message has `content`: its text.
 const textOf = (message) =>
   (message.blocks ?? []).filter((block) => block.type === "text").map((block) => block.text).join("\n");
 const isMessage = (value) => value && typeof value === "object" && value.role && Array.isArray(value.blocks);
@@ -60,14 +60,14 @@ const withoutContent = (value) => {
   );
 };
 
-const given = JSON.parse(readFileSync(0, "utf8"));
+const received = JSON.parse(readFileSync(0, "utf8"));
 const answer = {};
-const ctx = withContent(renamed(given, camel));
+const ctx = withContent(renamed(received, camel));
 const before = JSON.parse(JSON.stringify(ctx));
 ctx.stop = (reason) => { answer.stop ??= reason || true; };
 ctx.deny = (reason) => { answer.deny ??= reason || true; };
 ctx.compact = () => { answer.compact = true; };
-// A call is never parted from its results, so that `recent` may be fewer, or more when the newest group is larger.
+// A call is never separated from its results, so `recent` may return fewer messages, or more if one group is larger.
 const groupsOf = (messages) => {
   const groups = [];
   for (const message of messages) {
@@ -88,7 +88,7 @@ const recent = (messages, count) => {
   return newest;
 };
 
-// What was added, in order; ra cuts it to its budget when the hook has returned.
+// The added slots, in order; ra cuts them to its budget when the hook has returned.
 const slots = [];
 const rendered = {
   get messages() {
@@ -111,12 +111,12 @@ if (ctx.slots) {
   };
 }
 
-const fail = (words) => { console.error(words); process.exit(1); };
-// What went wrong comes first, then where, in one line; the frames of this file and of node are nobody's.
-const told = (error) => {
-  const [words, ...frames] = `${error?.stack ?? error}`.split(/\n\s*(?=at )/);
-  const own = frames.filter((frame) => frame.includes(file)).slice(0, 3);
-  return [words.trim().replaceAll("\n", " "), ...own].join(" ");
+const fail = (message) => { console.error(message); process.exit(1); };
+// The error on one line: its message, then where it occurred, without the frames of this file and of node.
+const describe = (error) => {
+  const [message, ...frames] = `${error?.stack ?? error}`.split(/\n\s*(?=at )/);
+  const hookFrames = frames.filter((frame) => frame.includes(file)).slice(0, 3);
+  return [message.trim().replaceAll("\n", " "), ...hookFrames].join(" ");
 };
 let exported;
 try {
@@ -127,22 +127,22 @@ try {
     typed
       ? `${file} holds TypeScript types (${error.message}), and node ${process.versions.node} cannot strip them: ` +
           "use node 22.18 or newer, or leave the types out."
-      : told(error),
+      : describe(error),
   );
 }
-const named = exported[given.hook] ?? exported.default?.[given.hook];
+const named = exported[received.hook] ?? exported.default?.[received.hook];
 const hook = [exported.default, exported.default?.default, named].find((value) => typeof value === "function");
 if (!hook) fail(`${file} has no default export that is a function: write \`export default async (ctx) => { … }\`.`);
 let result;
 try {
   result = await hook(ctx);
 } catch (error) {
-  fail(told(error));
+  fail(describe(error));
 }
 if (result !== undefined && result !== ctx && result !== rendered)
-  fail(`${given.hook} returned ${typeof result}; a hook returns nothing: it changes ctx, or calls ctx.stop(reason).`);
+  fail(`${received.hook} returned ${typeof result}; a hook returns nothing: it changes ctx, or calls ctx.stop(reason).`);
 
-// Only what was changed is told, so that reading costs nothing and no value is touched by accident.
+// Only changes are sent back: reading costs nothing, and no other value can change by accident.
 const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 const context = {};
 for (const [key, value] of Object.entries(ctx)) {
@@ -155,5 +155,5 @@ for (const [key, value] of Object.entries(ctx)) {
 if (slots.length) context.slots = slots;
 if (Object.keys(context).length) answer.context = renamed(withoutContent(context), snake);
 process.stdout.write(JSON.stringify(answer) + "\n");
-// A connection or a timer that the file left open keeps nobody waiting; what is under way has a second to end.
+// An open connection or timer does not keep the process alive; pending work has a second to end.
 setTimeout(() => process.exit(0), 1000).unref();

@@ -1,4 +1,4 @@
-"""Run a program as a hook: it reads the ctx as JSON on stdin and may answer with JSON on stdout."""
+"""Runs a program as a hook: it reads the ctx as JSON on stdin and may answer with JSON on stdout."""
 
 import asyncio
 import os
@@ -17,10 +17,10 @@ from ra.system.process import end_piped, start_piped
 MAX_OUTPUT_BYTES = 16_000_000
 MAX_WARNINGS = 20
 NODE_HOOK = str(Path(__file__).with_name("node_hook.mjs"))
-NO = (None, False)  # an empty reason is a refusal all the same
+UNSET = (None, False)  # any other value is a decision: an empty reason still refuses
 KEYS = '"stop", "deny", "compact", "context"'
 
-# The first program that is installed runs the script, unless the file is executable and says itself what runs it.
+# The first installed program runs the script, unless the file is executable and has a #! line.
 INTERPRETERS: dict[str, tuple[str, ...]] = {
     ".sh": ("bash", "sh"),
     ".bash": ("bash",),
@@ -38,25 +38,25 @@ INTERPRETERS: dict[str, tuple[str, ...]] = {
 
 
 def command_for(script: Path) -> tuple[str, ...]:
-    """How to run a script, by its executable bit or its extension. Raises UserError."""
+    """The command that runs a script, by its executable bit or its extension. Raises UserError."""
     programs = INTERPRETERS.get(script.suffix.lower())
-    if os.access(script, os.X_OK) and (programs is None or _says_what_runs_it(script)):
+    if os.access(script, os.X_OK) and (programs is None or _has_shebang(script)):
         return (str(script),)
     if programs is None:
         raise UserError(
             f"{script} is not a hook: use a .py file, {', '.join(INTERPRETERS)}, or make it executable (chmod +x)."
         )
-    import shutil  # 4 ms, for scripts that do not say what runs them
+    import shutil  # 4 ms, only for scripts without a #! line
 
     program = next((path for path in map(shutil.which, programs) if path), None)
     if program is None:
         raise UserError(f"{script} needs {' or '.join(programs)}, which is not installed.")
-    if programs == ("node",):  # a module whose default export is called, as with Python's functions
+    if programs == ("node",):  # calls the default export of the module, like a Python function
         return (program, "--no-warnings", NODE_HOOK, str(script))
     return (program, str(script))
 
 
-def _says_what_runs_it(script: Path) -> bool:
+def _has_shebang(script: Path) -> bool:
     with open_resolved(script) as file:
         return file.read(2) == b"#!"
 
@@ -71,18 +71,18 @@ class HookProgram:
         self.env = env
 
     async def run(self, ctx: Context, *, timeout_s: float) -> list[str]:
-        """Run it and apply its answer. What it wrote to stderr comes back as warnings. Raises HookFailed."""
+        """Runs the program and applies its answer. Returns the lines of its stderr as warnings. Raises HookFailed."""
         out, err = await self._output(ctx, timeout_s)
         answer = self._answer(out, ctx)
         context = answer.pop("context", None)
         try:
             if context is not None:
                 ctx.apply(msgspec.convert(context, dict[str, Any]))
-            if (reason := answer.pop("stop", None)) not in NO:
+            if (reason := answer.pop("stop", None)) not in UNSET:
                 ctx.stop("" if reason is True else str(reason))
             if answer.pop("compact", None):
                 ctx.compact()
-            if (reason := answer.pop("deny", None)) not in NO:
+            if (reason := answer.pop("deny", None)) not in UNSET:
                 ctx.deny("" if reason is True else str(reason))
         except (TypeError, msgspec.ValidationError) as error:
             raise HookFailed(f"{self.name}: {ctx.hook} failed: {str(error).rstrip('.')}.") from error
@@ -92,9 +92,8 @@ class HookProgram:
 
     def _answer(self, out: bytes, ctx: Context) -> dict[str, Any]:
         if not out.strip():
-            if (
-                NODE_HOOK in self.argv
-            ):  # it always answers, unless the file ended the process: what it guards must not pass
+            # The node wrapper always answers, unless the file ended the process: then nothing may pass.
+            if NODE_HOOK in self.argv:
                 raise HookFailed(f"{self.name}: {ctx.hook} ended the process before it returned.")
             return {}
         try:
@@ -103,13 +102,13 @@ class HookProgram:
             excerpt = out[:80].decode(errors="replace").strip()
             raise HookFailed(
                 f"{self.name}: {ctx.hook} failed: its output is not a JSON object with {KEYS}: {excerpt!r}. "
-                "Write what is meant for people to stderr."
+                "Write messages for people to stderr."
             ) from error
 
     async def _output(self, ctx: Context, timeout_s: float) -> tuple[bytes, str]:
-        from ra.system.launch import under_reaper  # ctypes and tempfile, only for a program
+        from ra.system.launch import under_reaper  # loads ctypes and tempfile, which only a program needs
 
-        sent = msgspec.json.encode(ctx.to_json())
+        stdin_json = msgspec.json.encode(ctx.to_json())
         env = {**self.env, "RA_HOOK": str(ctx.hook), "RA_SESSION": ctx.loop.session}
         try:
             process = await start_piped(under_reaper(self.argv, cwd=str(self.cwd)), cwd=self.cwd, env=env)
@@ -121,7 +120,7 @@ class HookProgram:
         try:
             async with asyncio.timeout(timeout_s):
                 _, out, err = await asyncio.gather(
-                    _feed(process.stdin, sent), _read(process.stdout), _read(process.stderr)
+                    _feed(process.stdin, stdin_json), _read(process.stdout), _read(process.stderr)
                 )
                 code = await process.wait()
         except TimeoutError as error:
@@ -132,20 +131,20 @@ class HookProgram:
             await asyncio.shield(asyncio.create_task(end_piped(process)))
         stderr_text = err.decode(errors="replace")
         if code != 0:
-            last = stderr_text.strip().splitlines()[-1:] or ["it said nothing on stderr"]
+            last = stderr_text.strip().splitlines()[-1:] or ["nothing on stderr"]
             raise HookFailed(f"{self.name}: {ctx.hook} failed with exit {code}: {last[0]}")
         return out, stderr_text
 
 
 async def _feed(stdin: asyncio.StreamWriter, data: bytes) -> None:
-    with suppress(BrokenPipeError, ConnectionResetError):  # a script need not read what it is told
+    with suppress(BrokenPipeError, ConnectionResetError):  # a script need not read its stdin
         stdin.write(data)
         await stdin.drain()
     stdin.close()
 
 
 async def _read(stream: asyncio.StreamReader) -> bytes:
-    """All of it. Raises OverflowError when there is too much."""
+    """The whole stream. Raises OverflowError beyond MAX_OUTPUT_BYTES."""
     data = bytearray()
     while piece := await stream.read(65536):
         data += piece

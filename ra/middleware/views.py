@@ -1,4 +1,4 @@
-"""The parts of a run that a hook may change: copies that take edits in place or by assignment, and compare."""
+"""The parts of a run that a hook may change: copies that are edited in place or by assignment, then compared."""
 
 import copy
 from collections import Counter
@@ -14,7 +14,7 @@ from ra.core.value import Value, encode
 
 
 class Spending(Value, frozen=True):
-    """What the run has used so far. `input_tokens` were neither read from nor written to a cache.
+    """The tokens and dollars that the run has used so far. `input_tokens` excludes cache reads and writes.
 
     `cost` is in dollars, None when a model's price is not known.
     """
@@ -35,20 +35,20 @@ class Spending(Value, frozen=True):
 
 
 class Sealed:
-    """What a hook is given. Once sealed it takes only `changes`: any other assignment would be lost without a word."""
+    """A part of a ctx. Once sealed, only `changes` can be assigned: any other assignment would be lost silently."""
 
     changes: ClassVar[tuple[str, ...]] = ()
-    state: ClassVar[tuple[str, ...]] = ()  # what its own methods keep
+    state: ClassVar[tuple[str, ...]] = ()  # what the methods of the class assign
     _sealed = False
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._sealed and not name.startswith("_") and name not in (*self.changes, *self.state):
-            raise AttributeError(f"there is no {name!r} to change here; there is {', '.join(self.changes)}")
+            raise AttributeError(f"{name!r} cannot be changed here; you can change {', '.join(self.changes)}")
         super().__setattr__(name, value)
 
 
 class LoopView(Sealed):
-    """The run so far, the same in every hook. `messages` may be changed or assigned; the rest is to read."""
+    """The run so far, the same for every hook. `messages` may be changed or assigned; the rest is read-only."""
 
     changes = ("messages",)
 
@@ -84,12 +84,12 @@ class LoopView(Sealed):
         self._messages = as_messages(value)
 
     def settle(self) -> tuple[Message, ...] | None:
-        """The changed conversation, checked; None when it is as it was."""
-        return None if self._messages is None else changed(self._messages, self._before)
+        """The changed conversation, checked; None when it is unchanged. Raises TypeError."""
+        return None if self._messages is None else changed_messages(self._messages, self._before)
 
     def rebased(self, edited: tuple[Message, ...], now: Sequence[Message]) -> tuple[Message, ...]:
-        """An edit on top of what was recorded since the hook looked: results and edits of calls beside it stay."""
-        return edited if now is self._before else merged(edited, self._before, now)
+        """The edit combined with what was recorded while the hook ran, such as results of parallel calls."""
+        return edited if now is self._before else merge_edit(edited, self._before, now)
 
 
 class OutgoingRequest(Sealed):
@@ -123,7 +123,7 @@ class OutgoingRequest(Sealed):
 
     def settle(self) -> Request | None:
         before = self._before
-        messages = changed(self._messages, before.messages)
+        messages = changed_messages(self._messages, before.messages)
         parts = (tuple(self.sections), tuple(self.tools), self.max_output)
         if messages is None and parts == (before.sections, before.tools, before.max_output):
             return None
@@ -144,7 +144,7 @@ class OutgoingRequest(Sealed):
 
 
 class OutgoingCall(msgspec.Struct):
-    """The call that will run. `name` and `args` may be changed or assigned; the id stays that of the model's call."""
+    """The call that is about to run. `name` and `args` may be changed or assigned; the id stays the model's."""
 
     id: str
     name: str
@@ -155,24 +155,24 @@ class OutgoingCall(msgspec.Struct):
     def of(cls, call: ToolCall) -> "OutgoingCall":
         return cls(call.id, call.name, copy.deepcopy(call.args), call.broken)
 
-    def take(self, value: "ToolCall | OutgoingCall | Mapping[str, Any]") -> None:
-        """Become another call, or change what an object names of it. Raises TypeError."""
+    def assign(self, value: "ToolCall | OutgoingCall | Mapping[str, Any]") -> None:
+        """Takes the name and args of another call, or those that a mapping has. Raises TypeError."""
         if not isinstance(value, ToolCall | OutgoingCall | Mapping):
             raise TypeError(f"a tool call is {{name, args}}, not {type(value).__name__}")
-        given: Mapping[str, Any] = value if isinstance(value, Mapping) else {"name": value.name, "args": value.args}
-        if unknown := set(given) - set(ToolCall.__struct_fields__) - {"type"}:
+        fields: Mapping[str, Any] = value if isinstance(value, Mapping) else {"name": value.name, "args": value.args}
+        if unknown := set(fields) - set(ToolCall.__struct_fields__) - {"type"}:
             raise TypeError(f"a tool call has name and args, not {sorted(unknown)[0]!r}")
-        self.name = convert(given.get("name", self.name), str)
-        self.args = convert(given.get("args", self.args), dict[str, Any])
+        self.name = convert(fields.get("name", self.name), str)
+        self.args = convert(fields.get("args", self.args), dict[str, Any])
 
     def applied_to(self, call: ToolCall) -> ToolCall:
-        """Raises TypeError."""
+        """The model's call with this name and these args. Raises TypeError."""
         name, args = convert(self.name, str), convert(self.args, dict[str, Any])
         return msgspec.structs.replace(call, name=name, args=args)
 
 
 class IncomingResponse(Sealed):
-    """The model's answer. `message` may be assigned, or `text`, which leaves tool calls and thinking as they are."""
+    """The model's answer. Assign `message`, or `text`, which leaves tool calls and thinking unchanged."""
 
     changes = ("message", "text")
 
@@ -210,7 +210,7 @@ class IncomingResponse(Sealed):
 
 
 class Outcome(Sealed):
-    """What a tool gave back. `content` is its text; assign text, or blocks when there are images."""
+    """The result of a tool. `content` is its text; assign text, or blocks when there are images."""
 
     changes = ("content", "blocks", "is_error")
 
@@ -250,7 +250,7 @@ def as_messages(values: Iterable[Any]) -> list[Message]:
     return [plain_message(value) for value in values]
 
 
-def changed(now: Sequence[Message], before: Sequence[Message]) -> tuple[Message, ...] | None:
+def changed_messages(now: Sequence[Message], before: Sequence[Message]) -> tuple[Message, ...] | None:
     if len(now) == len(before) and all(a is b for a, b in zip(now, before, strict=True)):
         return None
     ids_before = {id(message) for message in before}
@@ -258,27 +258,27 @@ def changed(now: Sequence[Message], before: Sequence[Message]) -> tuple[Message,
     return None if checked == tuple(before) else checked
 
 
-def merged(edited: Sequence[Message], before: Sequence[Message], now: Sequence[Message]) -> tuple[Message, ...]:
-    """What one side made of `before`, with what the other side, `now`, added behind its neighbours and took away."""
-    mine, old, theirs = _numbered(edited), _numbered(before), _numbered(now)
-    rest = [key for key in mine if key not in old or key in theirs]
+def merge_edit(edited: Sequence[Message], before: Sequence[Message], now: Sequence[Message]) -> tuple[Message, ...]:
+    """The `edited` version of `before`, with the changes from `before` to `now`: additions keep their neighbours."""
+    ours, old, theirs = _numbered(edited), _numbered(before), _numbered(now)
+    result = [key for key in ours if key not in old or key in theirs]
     place = 0
     for key in theirs:
-        if key not in old and key not in mine:
-            rest.insert(place, key)
-        if key in rest:
-            place = rest.index(key) + 1
-    return tuple((mine | theirs)[key] for key in rest)
+        if key not in old and key not in ours:
+            result.insert(place, key)
+        if key in result:
+            place = result.index(key) + 1
+    return tuple((ours | theirs)[key] for key in result)
 
 
 def _numbered(messages: Sequence[Message]) -> dict[tuple[bytes, int], Message]:
-    """Messages by what they say; of those that say the same, the first, the second …"""
+    """Messages by content; equal messages are numbered in order."""
     counts: Counter[bytes] = Counter()
     numbered: dict[tuple[bytes, int], Message] = {}
     for message in messages:
-        said = encode(message)
-        counts[said] += 1
-        numbered[said, counts[said]] = message
+        content = encode(message)
+        counts[content] += 1
+        numbered[content, counts[content]] = message
     return numbered
 
 
@@ -291,7 +291,7 @@ def as_blocks(values: Iterable[Content]) -> tuple[Content, ...]:
 
 
 def with_text(blocks: Sequence[Any], text: str) -> tuple[Any, ...]:
-    """The blocks with one text where the first stood, and no other text."""
+    """The blocks with `text` in place of the first text block, and without the others."""
     if not isinstance(text, str):
         raise TypeError(f"text is a str, not {type(text).__name__}")
     first = next((i for i, block in enumerate(blocks) if isinstance(block, Text)), len(blocks))
@@ -299,11 +299,11 @@ def with_text(blocks: Sequence[Any], text: str) -> tuple[Any, ...]:
     return (*blocks[:first], Text(clean(text)), *other_blocks)
 
 
-def refusable(request: Request) -> str:
-    """Why no provider would take a request; nothing when one would: results answer calls, and something is said."""
+def request_fault(request: Request) -> str:
+    """Why every provider would reject a request, such as a result without a call; "" when it is valid."""
     waiting: dict[str, str] = {}
     call_ids: set[str] = set()
-    spoken = False
+    has_content = False
     for number, message in enumerate(request.messages, 1):
         results = [block for block in message.blocks if isinstance(block, ToolResult)]
         for result in results:
@@ -316,19 +316,19 @@ def refusable(request: Request) -> str:
             return f"message {number} is the {message.role}'s and holds a tool call"
         for call in message.calls:
             if call.id in call_ids:
-                return f"the call of {call.name} ({call.id}) stands in it twice"
+                return f"the call of {call.name} ({call.id}) occurs in it twice"
             call_ids.add(call.id)
             waiting[call.id] = call.name
-        text = any(not isinstance(block, Text) or block.text.strip() for block in message.blocks)
-        spoken = spoken or (message.role != "system" and text)
+        filled = any(not isinstance(block, Text) or block.text.strip() for block in message.blocks)
+        has_content = has_content or (message.role != "system" and filled)
     if waiting:
         call_id, name = next(iter(waiting.items()))
         return f"the call of {name} ({call_id}) has no result"
-    if not spoken:
-        return "it has no message with anything in it"
+    if not has_content:
+        return "it has no message with content"
     tool_names = [tool.name for tool in request.tools]
-    if twice := next((name for name in tool_names if tool_names.count(name) > 1), ""):
-        return f"the tool {twice} stands in it twice"
+    if duplicate := next((name for name in tool_names if tool_names.count(name) > 1), ""):
+        return f"the tool {duplicate} occurs in it twice"
     if request.max_output < 1:
         return f"max_output is {request.max_output}"
     return ""

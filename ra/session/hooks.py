@@ -15,7 +15,7 @@ from ra.core.model import Reply, Request
 from ra.middleware import context
 from ra.middleware.context import Context, Edits, Hook
 from ra.middleware.hooks import Hooks
-from ra.middleware.views import LoopView, Spending, refusable
+from ra.middleware.views import LoopView, Spending, request_fault
 from ra.session.journal import Journal, Progress
 
 
@@ -63,7 +63,7 @@ class SessionHooks:
             edits = await self._fire("beforeModelCall", context.ModelCall(self._look(), request))
             if edits.request is not None:
                 editor, request = f"{edits.by}: beforeModelCall", edits.request
-        if editor and (fault := refusable(request)):
+        if editor and (fault := request_fault(request)):
             raise HookFailed(f"{editor} left a request that no provider takes: {fault}.")
         return request
 

@@ -17,7 +17,7 @@ from ra.middleware import context
 from ra.middleware.context import Edits
 from ra.middleware.hooks import Hooks, snake
 from ra.middleware.settings import MiddlewareSettings
-from ra.middleware.views import LoopView, Spending, merged
+from ra.middleware.views import LoopView, Spending, merge_edit
 from ra.system import plugins
 
 HISTORY = (say("user", "hello"), say("assistant", "hi"))
@@ -268,7 +268,7 @@ def test_a_hook_that_raises_or_hangs_fails_closed_with_file_hook_and_line(chain:
     ],
 )
 def test_a_message_that_is_none_is_the_fault_of_the_hook_that_put_it_there(chain: Chain, source: str) -> None:
-    with pytest.raises(HookFailed, match=r"h\.py: afterLoopIteration left something unusable"):
+    with pytest.raises(HookFailed, match=r"h\.py: afterLoopIteration left an invalid value"):
         chain.fire(context.Context(loop()), "afterLoopIteration", source)
 
 
@@ -331,7 +331,7 @@ A, B, C, D, E = (say("user", word) for word in "ABCDE")
     ],
 )
 def test_an_edit_holds_beside_what_was_recorded_meanwhile(edited: Any, now: Any, both: Any) -> None:
-    assert merged(edited, [A, B], now) == tuple(both)
+    assert merge_edit(edited, [A, B], now) == tuple(both)
 
 
 # Programs
@@ -430,13 +430,16 @@ def test_a_program_may_stop_the_run(chain: Chain, reason: str, told: str) -> Non
     ("command", "said"),
     [
         ("echo oh no >&2; exit 3", "failed with exit 3: oh no"),
-        ("exit 1", "failed with exit 1: it said nothing on stderr"),
+        ("exit 1", "failed with exit 1: nothing on stderr"),
         ("sleep 20", "took longer than 0.4 s"),
         ("echo ok", "its output is not a JSON object"),
         ("echo '[]'", "its output is not a JSON object"),
         ("""echo '{"denny": 1}'""", "unknown key 'denny'"),
-        ("""echo '{"context": {"tool": 1}}'""", "there is no 'tool' to change here; there is loop.messages, tool_call"),
-        ("""echo '{"context": {"loop": {"iteration": 0}}}'""", "there is no 'loop.iteration' to change here"),
+        (
+            """echo '{"context": {"tool": 1}}'""",
+            "'tool' cannot be changed here; you can change loop.messages, ",
+        ),
+        ("""echo '{"context": {"loop": {"iteration": 0}}}'""", "'loop.iteration' cannot be changed here"),
         ("""echo '{"context": 3}'""", "failed: Expected `object`"),
         ("""echo '{"context": {"tool_call": {"args": 3}}}'""", "failed: Expected `object`"),
         ("head -c 20000000 /dev/zero", "wrote more than 16 MB"),
