@@ -31,7 +31,7 @@ def test_the_tour_plays_by_itself_without_key_and_network(shell: Shell) -> None:
         "killed.",
         "It stopped here, before the answer was complete.",
         "I was writing the changelog",
-        "Compaction hid the log from the model: ",
+        "Compaction hid the log from the model.",
     ]
     places = [text.find(words) for words in in_order]
     assert places == sorted(places), dict(zip(in_order, places, strict=True))
