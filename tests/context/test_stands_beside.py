@@ -248,7 +248,46 @@ OF_A_PART = (
 )
 
 
-@pytest.mark.parametrize(("old", "new"), [*WHAT_IT_IS_LIKE, *NOT_SAID_OF_NOW, *OF_A_PART])
+BEGINS_SOMETHING_NEW = (
+    ("Always use async functions.", "Always use type hints from now on."),
+    ("Tests must pass.", "Lint must pass now."),
+    ("I am allergic to nuts.", "I am allergic to milk now."),
+    ("We use Postgres.", "We use Redis now."),
+    ("We use Postgres.", "We now use Redis too."),
+    ("We support JSON.", "We support YAML now."),
+    ("Accept dollars.", "Accept euros from now on."),
+    ("Avoid red.", "Avoid green from now on."),
+    ("The manual exists in German.", "The manual exists in French now."),
+    ("The branch is main.", "The branch is green now."),
+    ("The name must be unique.", "The name must be short now."),
+    ("Saturday is closed.", "Sunday is closed now."),
+    ("Staging is up.", "Production is up now."),
+    ("The deadline is Friday.", "The deadline is not Monday."),
+    ("Keep it short.", "Keep it simple from now on."),
+    ("Write it in Rust.", "Write it in one file from now on."),
+    ("Deploy on Fridays.", "Deploy on staging from now on."),
+    ("Deploy on Fridays.", "Deploy on AWS from now on."),
+    ("Meet on Monday.", "Meet on Zoom from now on."),
+    ("Use the API of Stripe.", "Use the SDK of Stripe from now on."),
+    ("You may write to /tmp.", "You may write to /var/tmp now."),
+    ("The sum must not exceed 100 euros per day.", "The sum must not exceed 1000 euros per month."),
+    ("Important: anna may not deploy.", "Important: ben may not deploy."),
+    ("Sende es an Anna.", "Sende es an Ben."),
+    ("Am Montag habe ich frei.", "Am Dienstag habe ich jetzt auch frei."),
+    ("Los precios incluyen IVA.", "Los precios incluyen ahora el envío."),
+    ("Utilise pytest.", "Utilise aussi mypy désormais."),
+    ("Используй pytest.", "Теперь используй также mypy."),
+    ("使用pytest。", "以后使用mypy做类型检查。"),
+    ("回答要简短。", "以后回答要用中文。"),
+    ("回答要简短。", "以后回答要礼貌。"),
+    ("注意：密码不能写进日志。", "注意：电话不能写进日志。"),
+    ("pytestを使ってください。", "これからmypyも使ってください。"),
+    ("私は紅茶が好きです。", "私はコーヒーが好きです。"),
+    ("استخدم pytest.", "من الآن استخدم أيضا mypy."),
+)
+
+
+@pytest.mark.parametrize(("old", "new"), [*WHAT_IT_IS_LIKE, *NOT_SAID_OF_NOW, *OF_A_PART, *BEGINS_SOMETHING_NEW])
 def test_both_stay(old: str, new: str) -> None:
     assert not replaced(old, new)
 

@@ -23,8 +23,8 @@ _MEASURE = re.compile(
 _BOUND = re.compile(
     r"(?:\b(?:at (?:most|least)|under|below|above|over|(?:more|less|fewer) than|exceed(?:s|ing)?|within"
     r"|max(?:imum|imal)?|min(?:imum|imal)?|up to|no more than|capped at|limit(?:ed to)?|höchstens|mindestens|unter|über"
-    r"|bis zu|au (?:plus|maximum|moins)|dépasser|moins de|plus de|como máximo|al menos|menos de|más de|al massimo"
-    r"|almeno|не (?:более|менее|больше)|максимум|минимум|до|最 多|至 少|不 超 过|超 过|低 于|高 于"
+    r"|bis zu|au (?:plus|maximum|moins)|dépasser|moins de|plus de|(?:como )?máximo|mínimo|al menos|menos de|más de"
+    r"|al massimo|almeno|не (?:более|менее|больше)|максимум|минимум|до|最 多|至 少|不 超 过|超 过|低 于|高 于"
     r"|少 于|多 于|上 限|最 大|最 小|최대|최소)|(?:الأقصى(?: \S+)?|الأدنى(?: \S+)?|أقل من|أكثر من|حتى))(?: [=:])?\Z"
 )
 _DIMENSIONS = (
@@ -51,6 +51,7 @@ _COUNTING = frozenset(
         """,
     )
 )
+_PER = ("per", "pro", "par", "por", "each", "every", "je", "в", "每")
 _NUMBER_WORDS = frozenset(
     re.findall(
         r"\S+",
@@ -87,8 +88,15 @@ def are_measures(a: Sequence[str], b: Sequence[str], head: int, tail: int, rank:
 
 def are_figures(was: Sequence[str], now: Sequence[str]) -> bool:
     """Figures, with nothing but measures beside them that could differ."""
-    names = [{word for word in value if not (is_figure(word) or _MEASURE.match(word))} for value in (was, now)]
+    names = [
+        {word for before, word in zip(("", *value), value, strict=False) if _is_name(word) or before in _PER}
+        for value in (was, now)
+    ]
     return all(any(map(is_figure, value)) for value in (was, now)) and names[0] == names[1]
+
+
+def _is_name(word: str) -> bool:
+    return not (is_figure(word) or _MEASURE.match(word))
 
 
 def are_of_one_dimension(was: Sequence[str], now: Sequence[str]) -> bool:

@@ -11,6 +11,9 @@ ALIKE = 0.4  # of the words of two sentences, at least, where they are lines of 
 LISTED = 10  # sentences that are alike, at least: a shorter list may be one of rules
 NEAR = 16  # sentences before and behind with which one is compared
 FEWEST_WORDS = 4  # of a sentence that can be alike
+LONGEST_LINE = (
+    1_000  # characters of a line that are looked at: a text without line ends must not be read once a sentence
+)
 DENSE = 5  # lines that look like code or like a log, at least, where they stand close to each other
 
 _FENCE = re.compile(r"^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?^ {0,3}\1[ \t]*$", re.M | re.S)
@@ -39,7 +42,8 @@ def pasted(text: str, sentences: Sequence[tuple[int, int, Sequence[str]]]) -> se
     machine_lines = []
     for number, (start, end, _) in enumerate(sentences):
         start += len(text[start:end]) - len(text[start:end].lstrip())
-        line = text[text.rfind("\n", 0, start) + 1 : end].rstrip("\n")
+        line_start = text.rfind("\n", max(0, end - LONGEST_LINE), start) + 1
+        line = text[line_start or max(0, end - LONGEST_LINE) : end].rstrip("\n")
         if any(first <= start < last for first, last in fences) or _PASTED_LINE.match(line):
             numbers.add(number)
         elif _MACHINE_LINE.match(line):

@@ -39,6 +39,22 @@ _OF_MANY = frozenset(
     )
 )
 
+_COLONS = (":", "：")
+_OF_WHOLE = frozenset(("of", "von", "de", "des", "du", "del", "di"))
+# Verbs of what there may be several of.
+_OF_SEVERAL = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        support supports accept accepts read reads parse parses handle handles avoid like likes exist exists know knows
+        speak speaks learn include includes offer offers sell sells import imports understand understands
+        unterstütze unterstützen unterstützt akzeptiere akzeptieren lies liest vermeide mag mögen verstehe spricht
+        acepta acepte admite soporta evita habla lee accepte évite parle lis aime
+        поддерживает поддерживаем принимает читает избегай говорит
+        يدعم ندعم يقبل يقرأ تجنب يتحدث
+        """,
+    )
+)
 _OF_SUBJECT = frozenset(re.findall(r"\S+", "keep make leave halte mache lass mantén garde rends"))
 
 
@@ -48,7 +64,7 @@ def replaces(new: Sentence, old: Sentence) -> bool:
     A value follows what says "is". It may stand elsewhere where the new sentence says that something changes, or where
     it is a measure. A subject that differs makes two statements about two things, and so does a number that is a name.
     """
-    if _elsewhere(new, old):
+    if _elsewhere(new, old) or (new.adds and not new.changes):
         return False
     if _turns(new, old) or _chooses_other(new, old):
         return True
@@ -65,7 +81,7 @@ def _elsewhere(new: Sentence, old: Sentence) -> bool:
     """Does a heading say that the new one is about another part: "In the tests:", "Frontend:"?"""
     if not new.scope or new.scope == old.scope:
         return False
-    return bool(_OF_PART.search(new.scope)) or (bool(old.scope) and not (new.changes or new.now))
+    return bool(_OF_PART.search(new.scope)) or (bool(old.scope) and not new.says_anew)
 
 
 def _turns(new: Sentence, old: Sentence) -> bool:
@@ -73,24 +89,30 @@ def _turns(new: Sentence, old: Sentence) -> bool:
     forbids = [not NEGATIVE.isdisjoint(sentence.words) or sentence.revokes for sentence in (new, old)]
     if forbids[0] == forbids[1] or "≠" in (*new.words, *old.words):
         return False
-    if not (forbids[0] or new.allows or new.changes or not POLARITY.isdisjoint(new.words)):
+    if not (forbids[0] or new.allows or new.changes or new.onward or not POLARITY.isdisjoint(new.words)):
         return False  # what is asked for once is asked for as an exception
     stems, old_stems = new.stems, old.stems
-    told = new.now or new.changes or new.allows
+    told = new.says_anew or new.allows
     return len(stems) >= 2 and (stems == old_stems or (told and sorted(stems) == sorted(old_stems)))
 
 
 def _chooses_other(new: Sentence, old: Sentence) -> bool:
     """Is another value of the same kind chosen for the same: "use spaces, not tabs", "from now on use four spaces"?"""
     a, b = _without_rejected(old.words), _without_rejected(new.words)
-    if max(len(a), len(b)) > LONGEST_CHOICE:
+    if new.allows or max(len(a), len(b)) > LONGEST_CHOICE or not _OF_SEVERAL.isdisjoint(new.words):
         return False
     for kind in ({kind_of(word) for word in a} & {kind_of(word) for word in b}) - {None}:
+        if kind == kind_of(b[0]) and b[1:2] and b[1] in SAYS_IS:
+            continue  # it is what is spoken of
         (rest_a, value_a), (rest_b, value_b) = (_split_off(words, kind) for words in (a, b))
-        if rest_a == rest_b and rest_a and value_a != value_b and NEGATIVE.isdisjoint(rest_a):
+        if _without_is(rest_a) == _without_is(rest_b) and rest_a and value_a != value_b and NEGATIVE.isdisjoint(rest_a):
             answers = kind_of(value_a[-1]) == LANGUAGE and rest_a[0] in ANSWERS
-            return new.changes or new.now or answers or rest_a[-1] in SAYS_IS or rest_a[0] in CHOOSES
+            return new.says_anew or answers or rest_a[-1] in SAYS_IS or rest_a[0] in CHOOSES
     return False
+
+
+def _without_is(words: Sequence[str]) -> list[str]:
+    return [word for word in words if word not in SAYS_IS]
 
 
 def _split_off(words: Sequence[str], kind: int | None) -> tuple[list[str], list[str]]:
@@ -129,22 +151,60 @@ def _replaces(new: Sentence, old: Sentence, b: Sequence[str], rejected: Sequence
         return _within(rejected, was) and head + tail >= 1
     if head + tail < 2 or _length((*a[:head], *a[len(a) - tail :])) < SHARED * _length(a):
         return False
+    if NEGATIVE.isdisjoint(was) and not NEGATIVE.isdisjoint(now):
+        return False  # what it is not says nothing of what it is
     lead = a[head - 1] if head else ""
-    changes = new.changes or new.now
+    rest = a[len(a) - tail :] if tail else ()
+    changes = new.changes or (new.says_anew and _exclude(new, old, was, now, lead, rest))
     if head == 1 and tail and lead in _OF_SUBJECT:
         return False
     if LANGUAGES.isdisjoint(was) != LANGUAGES.isdisjoint(now):
         return False  # a language does not take the place of anything else
-    if lead in SAYS_IS and not _same_sort(new, old, now, was, a[len(a) - tail :] if tail else ()):
+    if lead in SAYS_IS and not _same_sort(new, old, now, was, rest, changes=changes):
         return False
     if not (NEGATIVE.isdisjoint(a[:head]) or are_figures(was, now)):
         return False  # what else is forbidden is forbidden besides
     if head >= 2 and lead == "=":
         return are_figures(was, now) or changes or max(_length(was), _length(now)) <= PLAIN_VALUE
+    if lead in _COLONS and rest and not (new.changes or are_figures(was, now)):
+        return False  # a sentence stands behind the label, not a value
     if head >= 2 and lead in SAYS_IS and _OF_MANY.isdisjoint(a[:head]):
         plain = head >= 3 and max(_length(was), _length(now)) <= PLAIN_VALUE
         return plain or changes or all(len(value) == 1 and FIGURE.match(value[0]) for value in (was, now))
     return changes or (are_figures(was, now) and are_measures(a, b, head, tail, min(old.rank, new.rank)))
+
+
+def _exclude(
+    new: Sentence, old: Sentence, was: Sequence[str], now: Sequence[str], lead: str, rest: Sequence[str]
+) -> bool:
+    """Is the value that holds from now on one that stands in place of the other, as far as the words tell?
+
+    "From now on" begins something new as often as it changes something: then both stay.
+    """
+    if are_figures(was, now):
+        return not new.allows
+    if new.allows or not _OF_SEVERAL.isdisjoint(new.words):
+        return False  # one more of several
+    after = rest[0] if rest else ""
+    if after in _OF_WHOLE or (not lead and after in SAYS_IS):
+        return False  # other parts of one thing, other subjects
+    kinds, old_kinds = _kinds(now), _kinds(was)
+    if kinds or old_kinds:
+        return bool(kinds & old_kinds)
+    if not lead:
+        return False
+    if _without_case(now) or _without_case(was):
+        return lead in SAYS_IS or bool(rest)
+    plain = new.plain.issuperset(now), old.plain.issuperset(was)
+    if plain[0] != plain[1]:
+        return False
+    if lead in SAYS_IS:
+        return not plain[0] or new.assigns or new.names_thing
+    return bool(rest) or not (plain[0] or lead in CHOOSES)
+
+
+def _kinds(words: Sequence[str]) -> set[int]:
+    return {kind for word in words if (kind := kind_of(word)) is not None}
 
 
 def _turned(was: Sequence[str], now: Sequence[str]) -> bool:
@@ -154,12 +214,13 @@ def _turned(was: Sequence[str], now: Sequence[str]) -> bool:
     return NEGATIVE.isdisjoint(was) != NEGATIVE.isdisjoint(now)
 
 
-def _same_sort(new: Sentence, old: Sentence, now: Sequence[str], was: Sequence[str], tail: Sequence[str]) -> bool:
+def _same_sort(
+    new: Sentence, old: Sentence, now: Sequence[str], was: Sequence[str], tail: Sequence[str], *, changes: bool
+) -> bool:
     """Are both values that one thing has one of? A day that is fixed is still a day, a client in a hurry has a name."""
-    changes = new.changes or new.now
     if are_figures(was, now):
         return are_of_one_dimension(was, now)
-    kinds, old_kinds = ({kind_of(word) for word in value} - {None} for value in (now, was))
+    kinds, old_kinds = _kinds(now), _kinds(was)
     if kinds & old_kinds:
         return True
     is_plain, was_plain = new.plain.issuperset(now), old.plain.issuperset(was)
@@ -172,7 +233,7 @@ def _same_sort(new: Sentence, old: Sentence, now: Sequence[str], was: Sequence[s
     if now[-1] == "的" or tail[:1] == ("的",):
         return False  # says how it is
     named = not (is_plain or _without_case(now) or _without_case(was))
-    return bool(changes or named or new.assigns or (tail and is_sign(tail[0])))
+    return bool(changes or named or new.assigns)
 
 
 def _without_case(words: Sequence[str]) -> bool:

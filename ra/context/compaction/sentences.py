@@ -10,12 +10,13 @@ from itertools import pairwise
 import msgspec
 
 from ra.context.compaction.figures import NOMINAL, is_figure
-from ra.context.compaction.kinds import CHOOSES, kind_of
+from ra.context.compaction.kinds import CHOOSES, OF_SIGNS, kind_of
 from ra.context.compaction.pasted import pasted
 
 LONGEST_LEAD = 40  # characters before a colon that are a label, or say no more than that something changes
 LONGEST_VALUE = 4  # words that may differ between a sentence and the one that replaces it
 PLAIN_VALUE = 2  # the same, where these are no figures and nothing says that something changes
+LONGEST_SEARCHED = 200  # words of a sentence in which names are told from other words
 LONGEST_CHOICE = 8  # words of a sentence that chooses one value of a kind
 
 _MONTHS = r"jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]"
@@ -34,16 +35,17 @@ _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _JOINS = re.compile(r"^\s*(?:(?:and|but|also|und|aber|auch|pero|mais)\b\s*)+", re.I)
 _SIGN = r"\u3040-\u30ff\u3400-\u9fff"  # Chinese and Japanese: a sign is a word
 _WORD = re.compile(
-    rf"[{_SIGN}]|[$€£¥]?[^\W{_SIGN}]+(?:[.\-/:@'’][^\W{_SIGN}]+)*%?|[=:：≠]",
+    rf"{'|'.join(OF_SIGNS)}|[{_SIGN}]|[$€£¥]?[^\W{_SIGN}]+(?:[.\-/:@'’][^\W{_SIGN}]+)*%?|[=:：≠]",
 )
 _IS_SIGN = re.compile(rf"[{_SIGN}]")
 _MARKS = re.compile(r"[\u064b-\u0652]")  # vowels above and below Arabic letters
 
 # --- one form for many languages ---
 
+_OBJECT = r"\b[Ee]s (?=(?:an|auf|aus|bis|für|im?|mit|nach|nicht|per|vor|von|zu[mr]?)\b)"  # "sende es an Anna"
 _ARTICLES = re.compile(
     r"\b(?:the|an|a(?! (?:partir|ser|la|las|los)\b)|der|die|das|den|dem|des|eine?[nmrs]?|les?|la|el|los|las)\b"
-    r"|^\s*(?:The|An|A(?! partir)|Der|Die|Das|Les?|La|El)\b"
+    rf"|{_OBJECT}|^\s*(?:The|An|A(?! partir)|Der|Die|Das|Les?|La|El)\b"
 )
 _POLITE = re.compile(r"\b(?:please|bitte|por favor|s'il (?:te|vous) pla[iî]t|пожалуйста)\b|请|請|(?<!\w)من فضلك(?!\w)")
 # "Set X to V", "setze X auf V", "把X设为V", "X wird auf V verschoben": X = V.
@@ -69,9 +71,13 @@ _NO_LONGER_BUT = re.compile(
     r"|不再(?:是|用)?(.{1,20}?)[，,]?\s*而(?:是|用)|(?<!\w)لم يعد\s+(.{1,30}?)\s+بل(?!\w))\s*([^\s,.;。，]+)"
 )
 _NOT_BUT = re.compile(r"([^\s、。]{1,20}?)(?:では?なく、?|じゃなく(?:て)?、?|の代わりに)([^\s、。をにはが]{1,20})")
+_MOVES = re.compile(
+    r"\b(?:chang(?:es|ed)|mov(?:es|ed)|switch(?:es|ed)|raised|lowered|increased|reduced|bumped|pushed|postponed|renamed)"
+    r"\s+to\b|\bse\s+(?:cambi[óa]|movi[óa]|aplazó|pasó|adelantó)\s+al?\b|(?:推迟|推遲|提前|延期|改|移|增加|减少|提高|降低|降)到"
+)
 _IS_MOVED = re.compile(
     r"\b(?:wird|wurde|ist)\s+(?:auf|zu|nach)\s+(.{1,40}?)\s+"
-    r"(?:verschoben|geändert|gesetzt|erhöht|gesenkt|verlegt|umgestellt)"
+    r"(?:verschoben|geändert|gesetzt|erhöht|gesenkt|verlegt|umgestellt|verlängert|verkürzt)"
 )
 _SHALL_BE = re.compile(r"\b(?:soll(?:en|te)?|muss|müssen)\s+(.{1,40}?)\s+sein\b")
 _NEGATED = re.compile(r"(?P<ne>\bn['’](?=\w))|ないで(?:ください|下さい)?|(?P<may>てもいい(?:です)?)", re.I)
@@ -86,7 +92,7 @@ _IS = re.compile(
     r"|(?:es|son|será|ahora es|pasa a ser)|(?:é|são|será|agora é)|(?:è|sono|sarà|diventa)|är)\b"
     r"|(?<!\w)(?:هو|هي|أصبح|أصبحت|صار|صارت|يكون|تكون)(?:\s+الآن)?(?!\w)"
     r"|\bse\s+(?:cambi[óa]|movi[óa]|aplazó|pasó|adelantó)\s+al?\b"
-    r"|(?:现在|現在)?(?:更)?(?:调整为|調整為|调整到|改为|改為|改成|改到|推迟到|推遲到|提前到|延期到|延到|移到|换成|換成|变为|變為|变成|變成|设置为|设定为|设为|设成|升级到|定为|叫做|叫|是|为|為)"
+    r"|(?:现在|現在)?(?:更)?(?:调整为|調整為|调整到|改为|改為|改成|改到|推迟到|推遲到|增加到|减少到|提高到|降低到|降到|提前到|延期到|延到|移到|换成|換成|变为|變為|变成|變成|设置为|设定为|设为|设成|升级到|定为|叫做|叫|是|为|為)"
     r"|は(?=[^。]*(?:です|だ$|に変更|になり|に変わり))|(?<=[가-힣])(?:은|는)(?=\s)"
     r"|(?<=\w) (?:теперь )?[—–] |(?<=\w) теперь |=",
     re.I,
@@ -96,6 +102,11 @@ _AFTER_IS = re.compile(r"=\s+(at|on|by|in|am|im|um|bei|auf)\b")
 _ASSIGNS = re.compile(
     r"[=:：]|\b(?:called|named|set|heißt|heisst|heißen|lautet|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?)\b"
     r"|叫|设|設|定为|定為",
+    re.I,
+)
+_NAMES_THING = re.compile(
+    r"\b(?:is|are|ist|sind|est|sont|es|son|è|sono|é|são)\s+(?:(?:now|jetzt|nun|maintenant|désormais|ahora|ora|agora)\s+)?"
+    r"(?:an?|the|eine?|der|die|das|une?|les?|la|el|los|las|il|lo|um|uma|o|os)\s",
     re.I,
 )
 _ASKS = re.compile(r"[?？؟][\s\"'»”」)\]]*\Z|(?:吗|嗎|呢|ですか|ますか|でしょうか)[。\s]*\Z")
@@ -115,19 +126,31 @@ _TAIL = re.compile(
 )
 # What says that an earlier word no longer holds.
 _CHANGE = re.compile(
-    r"\b(?:instead(?! of)|from now on|no longer|has changed|change of plans?|actually|correction|update(?=:)|scrap that"
-    r"|rather(?! than)|forget that|strike that|ignore that|on second thoughts?|as of (?:today|now)|henceforth"
-    r"|effective immediately|starting (?:today|now)|any ?more|any longer|again"
+    r"\b(?:instead(?! of)|no longer|has changed|change of plans?|actually|correction|update(?=:)|scrap that"
+    r"|rather(?! than)|forget that|strike that|ignore that|on second thoughts?|any ?more|any longer|again"
     r"|wieder|de nuevo|à nouveau)\b"
-    r"|\b(?:stattdessen|ab (?:jetzt|sofort|heute)|von jetzt an|nicht mehr|geändert|korrektur|künftig|in zukunft|fortan"
-    r"|vergiss das|(?:doch\s+)?lieber)\b"
-    r"|\b(?:désormais|plutôt(?! que)|à la place|dorénavant|à partir de maintenant|a partir de (?:ahora|hoy|agora)"
-    r"|de ahora en adelante|desde ahora|en su lugar|invece(?! di)|d'ora in poi|voortaan|vanaf nu|od teraz"
-    r"|artık|bundan sonra)\b"
-    r"|\b(?:теперь|отныне|впредь|больше не|с этого момента)\b"
-    r"|改为|改為|改成|换成|換成|改用|调整为|調整為|(?:从|從)(?:现在|現在|今天|今)(?:起|开始|開始|以后|以後|往后)?|不再|更正|以后|以後|今后|今後|これから|代わりに"
-    r"|重新|再次|に変更|に変わり|になり|변경|이제부터|앞으로|대신"
-    r"|من الآن(?:\s+فصاعدا)?|بدلا(?! من)|لم يعد|تغيير|تصحيح|أصبح|صار|مجددا",
+    r"|\b(?:stattdessen|nicht mehr|geändert|korrektur|vergiss das|(?:doch\s+)?lieber)\b"
+    r"|\b(?:plutôt(?! que)|à la place|en su lugar|invece(?! di)|больше не|artık)\b"
+    r"|改为|改為|改成|换成|換成|改用|调整为|調整為|不再|更正|代わりに|重新|再次|に変更|に変わり|になり|변경|대신"
+    r"|بدلا(?! من)|لم يعد|تغيير|تصحيح|أصبح|صار|مجددا",
+    re.I,
+)
+# What says that it holds from now on: it may change something, or begin something new.
+_ONWARD = re.compile(
+    r"\b(?:from now on|as of (?:today|now)|henceforth|effective immediately|starting (?:today|now)"
+    r"|ab (?:jetzt|sofort|heute)|von jetzt an|künftig|in zukunft|fortan"
+    r"|désormais|dorénavant|à partir de maintenant|a partir de (?:ahora|hoy|agora)"
+    r"|de ahora en adelante|desde ahora|d'ora in poi|voortaan|vanaf nu|od teraz|bundan sonra"
+    r"|теперь|отныне|впредь|с этого момента)\b"
+    r"|(?:从|從)(?:现在|現在|今天|今)(?:起|开始|開始|以后|以後|往后)?|以后|以後|(?:今后|今後|これから)は?|이제부터|앞으로"
+    r"|من الآن(?:\s+فصاعدا)?",
+    re.I,
+)
+# What says that it is said besides.
+_ADDS = re.compile(
+    r"\b(?:also|too(?=[.!\s]*$)|as well|additionally|in addition|either(?=[.!\s]*$)|auch|außerdem|zusätzlich|ebenfalls"
+    r"|también|además|tampoco|aussi|également|en plus|anche|inoltre|também|также|тоже|кроме того)\b"
+    r"|也|还要|還要|另外|同时|同時|(?<=[^てで誰何\W])も(?=\w)|また|أيضا|كذلك|भी|또한",
     re.I,
 )
 _REVOKES = re.compile(r"\bno longer\b|\bnicht mehr\b|\bбольше не\b|不再|لم يعد|\bya no\b", re.I)
@@ -201,7 +224,7 @@ POLARITY = NEGATIVE.union(
         r"\S+",
         """
         always do must may can should shall immer darf dürfen muss müssen kann soll siempre toujours sempre всегда можно
-        يجب دائما يمكن 要 得 能 准 必 须 須 总 總 可 以 止
+        يجب دائما يمكن 要 允 许 得 能 准 必 须 須 总 總 可 以 止
         """,
     )
 )
@@ -226,6 +249,7 @@ _ALLOWS = frozenset(
         """,
     )
 )
+_MAY = re.compile("可 以|允 许")
 _ENDINGS = re.compile(r"(?<=..)(?:en|er|es|ar|ir|ed|e|s|t|n)\Z")
 _ARABIC_PERSON = re.compile(r"^[تيأن](?=\w{3,}\Z)")
 
@@ -243,10 +267,13 @@ class Sentence(msgspec.Struct, frozen=True):
     words: tuple[str, ...]
     rank: int
     changes: bool  # does it say that something is otherwise now?
+    onward: bool = False  # or that it holds from now on?
+    adds: bool = False  # or that it is said besides?
     revokes: bool = False  # or that it is no longer so?
     now: bool = False  # or how it is now, in a statement?
     plain: frozenset[str] = frozenset()  # words in small letters: no names
     preposition: str = ""  # between "is" and the value
+    names_thing: bool = False  # does an article stand before the value: "is an owl", not "is slow"?
     assigns: bool = False  # does it give a name or set a value, which no second quality stands beside?
     returns: bool = False  # does it go back to what held before?
     asks: bool = False  # is it a question, and no request?
@@ -290,15 +317,19 @@ class Sentence(msgspec.Struct, frozen=True):
 
     @property
     def allows(self) -> bool:
-        return not _ALLOWS.isdisjoint(self.words) or "可 以" in " ".join(self.words)
+        return not _ALLOWS.isdisjoint(self.words) or bool(_MAY.search(" ".join(self.words)))
+
+    @property
+    def says_anew(self) -> bool:
+        """Does it say that something changes, holds from now on, or is so now?"""
+        return self.changes or self.onward or self.now
 
     @property
     def may_replace(self) -> bool:
         """What asks, was pasted, or says neither what is nor a rule, a measure or a change, replaces nothing."""
         return not (self.pasted or self.asks) and (
             self.rank >= 3
-            or self.changes
-            or self.now
+            or self.says_anew
             or self.allows
             or "≠" in self.words
             or not SAYS_IS.isdisjoint(self.words)
@@ -332,7 +363,7 @@ def _scopes(text: str, parts: Sequence[Sentence]) -> Iterator[str]:
         elif line[-1] in ":：" and raw.endswith("\n"):
             yield heading
             lead, begun = " ".join(part.words[:-1]), False
-            if part.changes or _ANNOUNCES.search(line):
+            if part.changes or part.onward or _ANNOUNCES.search(line):
                 lead = ""
         else:
             yield lead or heading
@@ -344,11 +375,13 @@ def _scopes(text: str, parts: Sequence[Sentence]) -> Iterator[str]:
 def _sentence(text: str, start: int, end: int) -> Sentence:
     raw = _JOINS.sub("", _BULLET.sub("", text[start:end]))
     lead, colon, body = raw.partition(":")
-    introduced = bool(colon) and len(lead) <= LONGEST_LEAD and bool(_LABEL.match(raw) or _CHANGE.search(lead + colon))
+    introduced = (
+        bool(colon) and len(lead) <= LONGEST_LEAD and bool(_LABEL.match(raw) or _speaks_of_change(lead + colon))
+    )
     core = body if introduced else raw
     polite = bool(_POLITE.search(raw.casefold()))
     asks = bool(_ASKS.search(raw))
-    if asks and (polite or _CHANGE.search(raw)):
+    if asks and (polite or _speaks_of_change(raw)):
         core, requests = _REQUESTS.subn("", core)
         asks = not requests
     states = bool(_STATES.match(core.casefold()) or _STATED.search(core))
@@ -367,7 +400,7 @@ def _sentence(text: str, start: int, end: int) -> Sentence:
     core, moved = _IS_MOVED.subn(r"= \1", _SHALL_BE.sub(r"= \1", core))
     core = _TAIL.sub(" ", _IS.sub(" = ", _NOT_THIS.sub(" ≠ ", core.replace("改用", "用"))))
     preposition = _AFTER_IS.search(core)
-    core = _NOW.sub(" ", _NEW.sub(" ", _CHANGE.sub(" ", _AFTER_IS.sub("=", core))))
+    core = _NOW.sub(" ", _NEW.sub(" ", _ONWARD.sub(" ", _CHANGE.sub(" ", _AFTER_IS.sub("=", core)))))
     words = tuple(_WORD.findall(core.lstrip(" =,，")))
     is_stated = not SAYS_IS.isdisjoint(words)
     rank = 0 if len(words) < 3 and not _VALUE.search(raw) else 1
@@ -376,21 +409,32 @@ def _sentence(text: str, start: int, end: int) -> Sentence:
     if _LAYS_DOWN.search(raw) or _LABEL.match(raw):
         rank = 3
     stated_now = now and (states or is_stated or rank >= 3)
-    changes = changes or bool(moved or switched)
+    words_of_case = words if len(words) <= LONGEST_SEARCHED else ()
+    latin_is_foreign = sum(letter.isalpha() and not letter.isascii() for letter in raw) > len(raw) / 3
+    changes = changes or bool(moved or switched or _MOVES.search(raw))
     return Sentence(
         start,
         end,
         words,
         rank,
         changes,
+        onward=bool(_ONWARD.search(_MARKS.sub("", raw))),
+        adds=bool(_ADDS.search(_MARKS.sub("", raw))),
         revokes=bool(_REVOKES.search(raw)),
         now=stated_now,
-        plain=frozenset(word for word in words if _is_plain(word, raw)),
+        plain=frozenset(
+            word for word in words_of_case if not (latin_is_foreign and word.isascii()) and _is_plain(word, raw)
+        ),
         preposition=preposition[1] if preposition else "",
+        names_thing=bool(_NAMES_THING.search(raw)),
         assigns=bool(_ASSIGNS.search(raw)),
         returns=bool(_RETURNS.search(raw)),
         asks=asks,
     )
+
+
+def _speaks_of_change(text: str) -> bool:
+    return bool(_CHANGE.search(text) or _ONWARD.search(text))
 
 
 def _is_plain(word: str, raw: str) -> bool:
