@@ -116,8 +116,17 @@ def resolve(
         untrusted=guard.untrusted(waiting),
         waiting=waiting,
         notes=(*notes, *guard.notes),
-        runs=(*trust.guarded(guard.named, root), *paths.programs(env, root), *paths.obeyed_by_git(root)),
+        runs=(*trust.guarded(guard.named, root), *paths.programs(env, root), *_obeyed(root, env)),
     )
+
+
+def _obeyed(root: Path, env: Mapping[str, str]) -> tuple[str, ...]:
+    configs, scripts = paths.git_configs(root, env), paths.start_files(root)
+    if not configs and not scripts:
+        return ()
+    from ra.config.obeyed import obeyed  # most projects have none of this
+
+    return obeyed(root, configs, scripts)
 
 
 class _Guard:

@@ -83,26 +83,65 @@ def programs(env: Mapping[str, str], root: Path) -> list[str]:
     return [name for name in dict.fromkeys(folders) if Path(below) in Path(name).parents]
 
 
-def obeyed_by_git(root: Path) -> list[str]:
-    """The project's own files that its git configuration names: hooks elsewhere (`.husky`), and what it includes."""
-    try:
-        with open_resolved(root / ".git" / "config") as file:
-            text = file.read(_CONFIG_BYTES).decode("utf-8", "replace")
-    except (OSError, ValueError):  # no repository, a worktree, or no file
-        return []
-    if "path" not in text.casefold():
-        return []
-    import re  # for the few who have either
+def git_configs(root: Path, env: Mapping[str, str]) -> list[tuple[str, str]]:
+    """The git configurations that hold in a project and may name a file of it, each with its text.
 
-    folder = os.path.realpath(root)
-    paths = []
-    for key, value in re.findall(r"(?im)^\s*(hookspath|path)\s*=\s*\"?([^\"\n]+?)\"?\s*$", text):
-        start = folder if key.casefold() == "hookspath" else os.path.join(folder, ".git")  # noqa: PTH118 - as git does
-        full = os.path.realpath(os.path.join(start, os.path.expanduser(value.strip())))  # noqa: PTH111, PTH118 - as git
-        full = os.path.dirname(full) if os.path.basename(full) == "_" else full  # noqa: PTH119, PTH120 - husky's
-        if full.startswith(folder + os.sep) and not full.startswith(os.path.join(folder, ".git", "")):  # noqa: PTH118 - its slash
-            paths.append(full)
-    return paths
+    Of the user's own ones only those that say where hooks lie: that may be a folder in each project.
+    """
+    own_home = home(env)
+    folder = Path(env["XDG_CONFIG_HOME"]) if env.get("XDG_CONFIG_HOME") else (own_home or Path("/")) / ".config"
+    of_user = [folder / "git" / "config", *([own_home / ".gitconfig"] if own_home else [])]
+    texts = [(str(path), _config_text(path)) for path in of_user]
+    found = [(path, text) for path, text in texts if "hookspath" in text.casefold()]
+    own = _repository(root) / "config"
+    text = _config_text(own)
+    if not all(_is_plain(line.strip()) for line in text.splitlines()):
+        found.append((str(own), text))
+    return found
+
+
+PLAIN_KEYS = (
+    *("repositoryformatversion", "filemode", "bare", "logallrefupdates", "ignorecase", "precomposeunicode", "symlinks"),
+    *("url", "pushurl", "fetch", "remote", "merge", "rebase", "name", "email", "active", "defaultbranch"),
+    *("vscode-merge-base", "gk-last-accessed", "ignorerevsfile", "excludesfile", "template"),
+)
+"""Keys of a git configuration that name no program, and no file that says what runs."""
+
+
+def _is_plain(line: str) -> bool:
+    if not line or line[0] in "#;":
+        return True
+    return line.endswith("]") if line[0] == "[" else line.partition("=")[0].strip().casefold() in PLAIN_KEYS
+
+
+def start_files(root: Path) -> list[str]:
+    """What direnv and mise read when somebody enters the project."""
+    return [path for name in _START_FILES if os.path.isfile(path := os.path.join(root, name))]  # noqa: PTH113, PTH118 - text
+
+
+_START_FILES = (
+    *(".envrc", "mise.toml", ".mise.toml", "mise.local.toml", ".mise.local.toml"),
+    *(".config/mise.toml", ".config/mise/config.toml", ".mise/config.toml", "mise/config.toml"),
+)
+
+
+def _repository(root: Path) -> Path:
+    """Where the repository's configuration lies: of a worktree or a submodule elsewhere."""
+    git = root / ".git"
+    if not git.is_file():
+        return git
+    folder = root / _config_text(git).removeprefix("gitdir:").strip()
+    common = _config_text(folder / "commondir").strip()
+    return folder / common if common else folder
+
+
+def _config_text(path: Path) -> str:
+    """Empty when there is no such file."""
+    try:
+        with open_resolved(path) as file:
+            return file.read(_CONFIG_BYTES).decode("utf-8", "replace")
+    except (OSError, ValueError):
+        return ""
 
 
 def _user_dir(env: Mapping[str, str], *, variable: str, unix: str, kind: str) -> Path:

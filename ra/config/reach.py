@@ -189,7 +189,8 @@ def _kind(file: str, text: str) -> str:
     first = text.partition("\n")[0] if text.startswith("#!") else ""
     if ending == ".py" or "python" in first:
         return "python"
-    return "shell" if ending in (".sh", ".bash", ".zsh") or re.search(r"\b(ba|z|da|k)?sh\b", first) else "other"
+    is_shell = ending in (".sh", ".bash", ".zsh") or file.endswith("/.envrc")
+    return "shell" if is_shell or re.search(r"\b(ba|z|da|k)?sh\b", first) else "other"
 
 
 def _text(file: str) -> str:

@@ -80,6 +80,9 @@ def test_not_by_an_agent_file_and_what_it_imports(shell: Shell, writing: Callabl
         ("[core]\n\thooksPath = .husky/_\n", ".husky/pre-commit"),
         ("[core]\n\thookspath = tools/hooks\n", "tools/hooks/pre-commit"),
         ("[include]\n\tpath = ../team.gitconfig\n", "team.gitconfig"),
+        ('[filter "x"]\n\tclean = sh tools/clean.sh %f\n', "tools/clean.sh"),
+        ('[diff "x"]\n\ttextconv = \\\n  "./tools/show text"\n[core]fsmonitor=tools/watch\n', "tools/watch"),
+        ("[alias]\n\tst = !python3 tools/status.py\n[core]\n\teditor = vi\n", "tools/status.py"),
     ],
 )
 def test_not_by_what_the_repository_makes_git_run(
@@ -92,6 +95,38 @@ def test_not_by_what_the_repository_makes_git_run(
     writing(path)
     assert shell.ra("--write", "go").returncode == 0
     assert file.read_text() == "as it was"
+
+
+@pytest.mark.parametrize("command", ["echo x >> {0}", "mkdir -p $(dirname {0}); echo x > {0}; mv {0} y; cp y {0}"])
+def test_not_by_hooks_that_the_user_has_in_each_repository(shell: Shell, command: str) -> None:
+    (shell.home / ".gitconfig").write_text("[core]\n\thooksPath = .githooks\n")
+    (shell.project / ".git").mkdir(exist_ok=True)
+    steps = [Step(calls=(Call("Bash", {"command": command.format(".githooks/pre-commit")}),))]
+    with LoopbackServer("anthropic", lambda body: steps.pop(0) if steps else Step(text="done")) as server:
+        shell.serve(server)
+        shell.ra("go")
+    assert not (shell.project / ".githooks/pre-commit").exists()
+
+
+STARTED = {
+    ".envrc": "source_env_if_exists ./tools/more.env\nexport A=1\n[ -f tools/b.sh ] && . tools/b.sh\nuse flake\n",
+    "mise.toml": '[env]\n_.source = "tools/mise.sh"\n[tasks.test]\nrun = "python tools/free.py"\n',
+}
+
+
+@pytest.mark.parametrize("path", ["tools/more.env", "tools/b.sh", "tools/c.sh", "flake.nix", "tools/mise.sh"])
+def test_not_by_what_direnv_and_mise_run(shell: Shell, path: str) -> None:
+    put(shell.project, tools__free="")
+    files = {**STARTED, "tools/b.sh": ". ./c.sh\n", **dict.fromkeys(("tools/c.sh", "tools/more.env"), "as it was")}
+    for name, text in (files | dict.fromkeys(("flake.nix", "tools/mise.sh"), "as it was")).items():
+        (shell.project / name).write_text(text)
+    before = (shell.project / path).read_text()
+    writes = f"echo x >> {path}; echo x > y; mv y {path}; echo x >> tools/free.py"
+    steps = [Step(calls=(Call("Bash", {"command": writes}), Call("Write", {"path": path, "content": "x"})))]
+    with LoopbackServer("anthropic", lambda body: steps.pop(0) if steps else Step(text="done")) as server:
+        shell.serve(server)
+        shell.ra("--write", "go")
+    assert ((shell.project / path).read_text(), (shell.project / "tools/free.py").read_text()) == (before, "x\n")
 
 
 @pytest.mark.parametrize("name", ["rg", "bwrap", "bash", "git"])
