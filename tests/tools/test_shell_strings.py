@@ -75,6 +75,7 @@ def test_a_reserved_word_hides_no_command_from_a_rule_that_denies_it(command: st
             "git &>x push",
         ),
         *("echo ${x:=`rm y`}", "echo `echo \\`rm y\\``", '$"rm" y', 'alias z="rm y"\nz', "alias z=rm", "git <x push"),
+        *("trap rm EXIT", "trap -- 'rm' DEBUG", "env -S'rm -rf y'", "mapfile -C rm -c 1 a", "readarray -C 'rm y #' a"),
     ],
 )
 def test_a_redirection_or_an_odd_quote_hides_no_command_from_a_rule_that_denies_it(command: str) -> None:

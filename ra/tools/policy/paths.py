@@ -28,12 +28,25 @@ EDITOR_NAMES = (
     # What tells other agents what to do, or what they start.
     *("AGENTS.override.md", "CLAUDE.local.md", "GEMINI.md", ".gemini", ".codex", ".opencode", "opencode.json"),
     *(".kiro", ".roo", ".clinerules", ".windsurf", ".continue", ".aider.conf.yml", ".junie", ".qwen", "crush.json"),
-    *(".amazonq", ".augment", ".trae", ".vs", ".ycm_extra_conf.py"),
+    *(".amazonq", ".augment", ".trae", ".vs", ".ycm_extra_conf.py", "AGENT.md", "WARP.md", ".goosehints", ".rules"),
+    *(".augment-guidelines", ".github/instructions", ".github/prompts", ".github/agents", ".config/lefthook*"),
     *("mise.*.toml", ".mise.*.toml", "mise/config.toml", ".config/mise", ".config/mise.toml"),
+    *(".vim", ".lazy.lua", ".theia", ".direnv/*.rc", ".direnv/bin"),
+    # Prompts of shells ask these for a version, and they start the program that the file names.
+    *(".tool-versions", "rust-toolchain", "rust-toolchain.toml"),
+    # Other version control systems run programs that their configuration names, as git does.
+    *(".hg/hgrc", ".hg/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".sl/config"),
+    # Interactive programs run a file with such a name in the folder where they are started.
+    *(".pdbrc", ".irbrc", ".pryrc", ".rdbgrc", ".byebugrc", ".rprofile", ".rdata", ".ghci", ".ocamlinit"),
+    *(".iex.exs", ".perldb", ".octaverc", ".jdbrc"),
 )
 """What editors, shells, git and other agents obey as soon as it is there."""
 
-ROOT_NAMES = (".pre-commit-config.yaml", "lefthook*.yml", ".lefthook*.yml", "lefthook*.yaml", ".overcommit.yml")
+ROOT_NAMES = (
+    *(".pre-commit-config.yaml", "prek.toml", ".overcommit.yml", ".git-hooks", "captainhook.json", "grumphp.yml"),
+    *("lefthook.*", "lefthook-local.*", ".lefthook.*", ".lefthook-local.*", ".lefthook", ".lefthook-local"),
+    *(".rusty-hook.toml", "hk.pkl", ".hk.pkl"),
+)
 """What installed hooks of git start, which look for it at the top of the project."""
 
 
@@ -63,7 +76,7 @@ def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTION_FILES) 
     for folder in OWN_DIRS:
         if folder in parts:
             return f"it lies in {folder}"
-    if len(parts) == 1 and any(fnmatchcase(parts[0], name) for name in ROOT_NAMES):
+    if parts and any(fnmatchcase(parts[0], name) for name in ROOT_NAMES):
         return "hooks of git obey it"
     for name in EDITOR_NAMES:
         names = name.casefold().split("/")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from ra.core.value import Value
-from ra.tools.policy.programs import SHELLS, TAKES_SCRIPTS, runs_others
+from ra.tools.policy.programs import SHELLS, TAKES_SCRIPT_WORDS, TAKES_SCRIPTS, runs_others
 
 if TYPE_CHECKING:
     from tree_sitter import Node, Parser
@@ -319,12 +319,22 @@ def _passed_on(part: SimpleCommand, depth: int, effort: _Effort) -> Iterator[She
             if not tail[0].startswith("-") or "=" in tail[0]
         )
     )
-    scripts = [" ".join(part.words[1:])] if name in TAKES_SCRIPTS else []
-    assigns = name == "alias"
-    for word in (*scripts, *(w.partition("=")[2] if assigns or w.startswith("-") else w for w in part.words[1:])):
-        if assigns or re.search(r"[\s;&|<>$`]", word):
-            if depth >= MAX_DEPTH:
-                raise _TooMuch
-            script = _parse(word, depth + 1, effort)
-            nested = tuple(SimpleCommand(found.words, found.text, found.runner, True) for found in script.parts)
-            yield msgspec.structs.replace(script, parts=nested)
+    for word in _scripts(name, part.words[1:]):
+        if depth >= MAX_DEPTH:
+            raise _TooMuch
+        script = _parse(word, depth + 1, effort)
+        nested = tuple(SimpleCommand(found.words, found.text, found.runner, True) for found in script.parts)
+        yield msgspec.structs.replace(script, parts=nested)
+
+
+def _scripts(name: str, words: tuple[str, ...]) -> Iterator[str]:
+    """The words that a runner may read as a script: all of them, or those that cannot be a plain argument."""
+    if name in TAKES_SCRIPTS:
+        yield " ".join(words)
+    for word in words:
+        if name in TAKES_SCRIPT_WORDS:
+            yield word.partition("=")[2] if name == "alias" else word
+            continue
+        # `--eval=x y`, and `-S"x y"` of env
+        values = (word.partition("=")[2], word[2:]) if word.startswith("-") else (word,)
+        yield from (value for value in values if re.search(r"[\s;&|<>$`]", value))
