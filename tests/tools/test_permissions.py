@@ -82,9 +82,10 @@ def test_what_only_sounds_secret_does_not(path: str) -> None:
             ".git",
         ),
         *(".pre-commit-config.yaml", "lefthook-local.yml", "a/.config/mise/config.toml", "mise/config.toml", ".vs/x"),
-        *("lefthook.toml", ".lefthook/pre-commit/a.sh", ".config/lefthook.yml", ".git-hooks/x", "prek.toml", "a/.vim/x"),
-        *(".direnv/flake-profile-a.rc", ".direnv/bin/x", ".lazy.lua", "a/.hg/hgrc", ".jj/repo/config.toml", "a/AGENT.md"),
-        *(".tool-versions", "a/rust-toolchain.toml", ".pdbrc", "a/.irbrc", ".Rprofile", ".RData", ".github/prompts/x.md"),
+        *("lefthook.toml", ".lefthook/pre-commit/a.sh", ".config/lefthook.yml", ".git-hooks/x", "prek.toml"),
+        *(".direnv/flake-profile-a.rc", ".direnv/bin/x", ".lazy.lua", "a/.hg/hgrc", ".jj/repo/config.toml"),
+        *(".tool-versions", "a/rust-toolchain.toml", ".pdbrc", "a/.irbrc", ".Rprofile", ".RData"),
+        *("a/.vim/x", "a/AGENT.md", ".github/prompts/x.md"),
     ],
 )
 def test_protected_paths_ask_before_they_are_written_but_may_be_read(place: Project, path: str) -> None:
