@@ -1,4 +1,4 @@
-"""Sends tasks to a server and reads its answers as the types that the server writes them with."""
+"""Sends tasks to a server and reads its answers, with the types of the server itself."""
 
 import asyncio
 import os
@@ -35,7 +35,7 @@ T = TypeVar("T", bound=Struct)
 
 
 class ClientError(Exception):
-    """The server refused, or could not be reached. `status` is 0 without an answer."""
+    """The server refused a request, or could not be reached. `status` is 0 without an answer."""
 
     def __init__(self, status: int, text: str, *, field: str = "", retry_after_s: float | None = None) -> None:
         super().__init__(text)
@@ -45,7 +45,7 @@ class ClientError(Exception):
 
 
 class RunEvent(Struct, frozen=True):
-    """A server-sent event: its number (0 for the last ones), its type (`text`, `tool`, `done` …) and all it says."""
+    """A server-sent event: its number (0 for the last ones), its type (`text`, `tool`, `done` …) and its JSON."""
 
     number: int
     type: str
@@ -55,12 +55,12 @@ class RunEvent(Struct, frozen=True):
 class Client:
     """`async with Client("http://127.0.0.1:18800") as ra: answer = await ra.task("hi", chat_id="42")`.
 
-    A refusal with Retry-After (429, 503) and a lost connection are tried again, with the same Idempotency-Key, so that
-    a task runs once.
+    A refusal with Retry-After (429, 503) and a lost connection are retried with the same Idempotency-Key, so that a
+    task runs only once.
     """
 
     def __init__(self, url: str, *, token: str = "", timeout_s: float = TIMEOUT_S, tries: int = TRIES) -> None:
-        import httpx2  # a second of imports: only who calls a server needs it
+        import httpx2  # takes a second to import, and only a client needs it
 
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx2.AsyncClient(base_url=url, headers=headers, timeout=timeout_s, trust_env=False)
@@ -85,7 +85,7 @@ class Client:
         tools: Tools = "all",
         key: str = "",
     ) -> AnswerBody:
-        """Run a task and wait for its answer. Raises ClientError."""
+        """Runs a task and waits for its answer. Raises ClientError."""
         body = _task(message, agent, ContextBody(channel, chat_id, sender), strategy, tools)
         return await self._ask(AnswerBody, "POST", "/task", body, key=key or os.urandom(12).hex())
 
@@ -101,13 +101,13 @@ class Client:
         tools: Tools = "all",
         key: str = "",
     ) -> AsyncIterator[RunEvent]:
-        """Run a task and follow it; the last event is `done`. A lost connection is resumed where it broke."""
+        """Runs a task and yields its events; the last one is `done`. Resumes after a lost connection."""
         body = _task(message, agent, ContextBody(channel, chat_id, sender), strategy, tools)
         async for event in self._events("POST", "/chat", 0, body, key=key or os.urandom(12).hex()):
             yield event
 
     async def follow(self, run: str, *, after: int = 0) -> AsyncIterator[RunEvent]:
-        """The events of a run from number `after` + 1 on. Raises ClientError."""
+        """Yields the events of a run from number `after` + 1 on. Raises ClientError."""
         async for event in self._events("GET", f"/runs/{quote(run)}/events", after):
             yield event
 
@@ -120,8 +120,8 @@ class Client:
     async def runs(
         self, *, state: str | None = None, agent: str | None = None, chat_id: str | None = None, limit: int = 50
     ) -> list[RunBody]:
-        asked = {"state": state, "agent": agent, "chatId": chat_id, "limit": limit}
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        parameters = {"state": state, "agent": agent, "chatId": chat_id, "limit": limit}
+        query = urlencode({name: value for name, value in parameters.items() if value is not None})
         return (await self._ask(RunList, "GET", f"/runs?{query}")).runs
 
     async def sessions(self, *, limit: int = 50) -> SessionList:
@@ -148,13 +148,13 @@ class Client:
     async def _events(
         self, method: str, path: str, after: int, body: Struct | None = None, *, key: str = ""
     ) -> AsyncIterator[RunEvent]:
-        """The events of a run, over lost connections."""
+        """Yields the events of a run, and reconnects when the connection is lost."""
         attempts = _Attempts(self._tries)
         while True:
             headers = {"Last-Event-ID": str(after)} | ({"Idempotency-Key": key} if key else {})
             try:
                 async with self._call(method, path, body, headers) as response:
-                    if run := response.headers.get("run-id"):  # from here on it is resumed
+                    if run := response.headers.get("run-id"):  # after a lost connection, resume this run
                         method, path, body, key = "GET", f"/runs/{quote(run)}/events", None, ""
                     async for event in _parsed(response.aiter_lines()):
                         attempts = _Attempts(self._tries)
@@ -170,7 +170,7 @@ class Client:
     async def _call(
         self, method: str, path: str, body: Struct | None, headers: Mapping[str, str]
     ) -> AsyncIterator["httpx2.Response"]:
-        """An answer whose status is a success. Raises ClientError, also when the connection is lost meanwhile."""
+        """A response with a success status. Raises ClientError, also when the connection is lost during the body."""
         content = None if body is None else encode(body)
         typed = {} if content is None else {"Content-Type": "application/json"}
         try:
@@ -183,7 +183,7 @@ class Client:
 
 
 class _Attempts:
-    """How often one call was tried: again after what passes by itself, for so many times."""
+    """Counts the attempts of a call, and delays the next one after a temporary failure."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -192,10 +192,10 @@ class _Attempts:
     async def wait_after(self, failure: ClientError) -> None:
         """Returns when it is time to try again; raises the failure when that would not help."""
         self._failed += 1
-        passes = failure.status == 0 or failure.retry_after_s is not None
-        if not passes or self._failed >= self._most:
+        temporary = failure.status == 0 or failure.retry_after_s is not None
+        if not temporary or self._failed >= self._most:
             raise failure
-        # A run that was interrupted has a status, an answer and no Retry-After: asking again would give the same.
+        # An interrupted run has a status and an answer, but no Retry-After: another request would get the same answer.
         await asyncio.sleep(0.2 * 2**self._failed if failure.retry_after_s is None else failure.retry_after_s)
 
 
@@ -212,7 +212,7 @@ def _task(
 def _decoded(status: int, content: bytes, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(content, type=kind)
-    except msgspec.DecodeError as error:  # something else answers there, such as a proxy
+    except msgspec.DecodeError as error:  # another program answers, such as a proxy
         raise ClientError(status, f"The answer is not one of `ra serve`: {error}.") from error
 
 

@@ -1,4 +1,4 @@
-"""Which addresses may be fetched: public ones, nothing on this machine, in this network or inside a cloud."""
+"""Decides which addresses may be fetched: public ones, not those of this machine, its network or a cloud's inside."""
 
 import ipaddress
 import re
@@ -8,14 +8,14 @@ Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.ip_network("::/96")
-# What is reached from inside a cloud only, or by nobody, although the tables of some Pythons call it public: the
-# metadata of Oracle (192.0.0.192), the wire server of Azure, the relays of 6to4, an IPv6 range of documentation.
+# Reachable only from inside a cloud, or by nobody, although the tables of some Python versions call it public: the
+# metadata of Oracle (192.0.0.192), the wire server of Azure, the relays of 6to4, an IPv6 range for documentation.
 _INSIDE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "168.63.129.16/32", "192.88.99.0/24", "3fff::/20")))
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?", re.IGNORECASE)
 
 
 def public(address: Address) -> bool:
-    """Whether anybody on the internet could be asked this. An IPv4 address inside an IPv6 one counts as itself."""
+    """Whether an address is on the public internet. An IPv4 address embedded in an IPv6 one is judged by itself."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
             return False
@@ -44,7 +44,7 @@ def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host spells, in any form that some resolver would take: 127.1, 0x7f000001, 017700000001."""
+    """The address that a host name spells, in any form that a resolver may accept: 127.1, 0x7f000001, 017700000001."""
     bare = host.removeprefix("[").removesuffix("]")
     try:
         return ipaddress.ip_address(bare)

@@ -1,4 +1,4 @@
-"""A user's own resolver: a Python file with `name`, `pattern` and `resolve(ref, ctx)`."""
+"""Custom resolvers: a Python file of the user with `name`, `pattern` and `resolve(ref, ctx)`."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ TIMEOUT_S = 30.0
 
 
 class Custom:
-    """A resolver from a file. `module` is what `plugins.load` gave for it. Raises UserError."""
+    """A resolver from a file. `module` is the result of `plugins.load`. Raises UserError."""
 
     def __init__(self, module: Any, *, call: CallPlugin, name: str = "", timeout_s: float = TIMEOUT_S) -> None:
         self.file = Path(module.__file__)
@@ -47,7 +47,7 @@ class Custom:
             return Resolution()
         if not isinstance(answer, str):
             kind = type(answer).__name__
-            return Resolution(warnings=(f"{shown(ref)}: not resolved: {self.file} gave {kind}, not text or None.",))
+            return Resolution(warnings=(f"{shown(ref)}: not resolved: {self.file} returned {kind}, not text or None.",))
         text = clean(answer)
         warnings: tuple[str, ...] = ()
         if len(text) > MAX_BYTES:

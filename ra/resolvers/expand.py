@@ -1,4 +1,4 @@
-"""Resolve the references of a prompt, once, in what the user typed and nowhere else."""
+"""Resolves the references of a prompt once, and only in what the user typed."""
 
 import os
 import re
@@ -17,7 +17,7 @@ from ra.resolvers.urls import Urls
 from ra.system.files import similar_names
 
 MAX_REFERENCES = 50
-MAX_LOOKS = 1000  # in a prompt of a megabyte there may be an @ on every line
+MAX_MATCHES = 1000  # a prompt of a megabyte may have an @ on every line
 
 _FENCE = re.compile(r"^(```+|~~~+)[^\n]*\n.*?(?:^\1[^\n]*$|\Z)", re.MULTILINE | re.DOTALL)
 _INLINE = re.compile(r"(?<!`)(`+)(?!`)[^\n]*?(?<!`)\1(?!`)")
@@ -25,7 +25,7 @@ _DECORATOR = re.compile(r"^[ \t]*@[\w.]+(\(.*\))?[ \t]*(#.*)?\n(?=\s*(@|def |asy
 
 
 class Reference(Value, frozen=True):
-    """One reference that was resolved: what was typed, by which resolver, and what it brought."""
+    """A resolved reference: the typed text, its resolver, and the names of what it attached."""
 
     text: str
     resolver: str
@@ -33,9 +33,9 @@ class Reference(Value, frozen=True):
 
 
 class Expansion(Value, frozen=True):
-    """The prompt as typed, what is attached to it, and what the user should know.
+    """The prompt as typed, its attachments, and warnings for the user.
 
-    `failed` are the warnings of references that brought nothing: worth a question before anything is paid.
+    `failed` are the warnings of references that attached nothing: ask the user about them before paying for a call.
     """
 
     text: str
@@ -59,7 +59,7 @@ async def expand(
     ask_outside: AskOutside | None = None,
     sent: set[str] | None = None,
 ) -> Expansion:
-    """Resolve the references in what the user typed. Where several resolvers see one, the user's own has it.
+    """Resolves the references in what the user typed. Where several resolvers match, a custom one takes precedence.
 
     `sent` holds the real paths of the files that this prompt attaches.
     """
@@ -70,41 +70,41 @@ async def expand(
     references: list[Reference] = []
     failed: list[str] = []
     seen: set[tuple[str, str]] = set()
-    own_first = sorted(resolvers, key=lambda resolver: isinstance(resolver, Files | Urls))
-    for looks, (resolver, found, in_code) in enumerate(_find(text, own_first)):
-        if looks == MAX_LOOKS or len(references) == MAX_REFERENCES:
+    custom_first = sorted(resolvers, key=lambda resolver: isinstance(resolver, Files | Urls))
+    for count, (resolver, match, in_code) in enumerate(_find(text, custom_first)):
+        if count == MAX_MATCHES or len(references) == MAX_REFERENCES:
             warnings.append(f"Only the first {len(references)} references of this prompt were resolved.")
             break
-        if (resolver.name, found[1]) in seen:
+        if (resolver.name, match[1]) in seen:
             continue
-        seen.add((resolver.name, found[1]))
-        resolved = await resolver.resolve(found[1], place, in_code=in_code)
+        seen.add((resolver.name, match[1]))
+        resolved = await resolver.resolve(match[1], place, in_code=in_code)
         attached += resolved.blocks
         warnings += (warning for warning in resolved.warnings if warning not in warnings)
         if not resolved.blocks and not resolved.names:
             failed += (warning for warning in resolved.warnings if warning not in failed)
         else:
-            references.append(Reference(found[0], resolver.name, resolved.names))
+            references.append(Reference(match[0], resolver.name, resolved.names))
     return Expansion(text, tuple(attached), tuple(warnings), tuple(references), tuple(failed))
 
 
 async def _fetch(url: str) -> Any:
-    from ra.resolvers.fetch import fetch  # ssl and h11 are for prompts with a URL
+    from ra.resolvers.fetch import fetch  # ssl and h11 are only needed for a URL
 
     return await fetch(url)
 
 
 def attach(path: str, *, cwd: Path, sent: set[str] | None = None) -> Expansion:
-    """What `--file PATH` attaches, wherever it lies: the user named it. A file in `sent` is not sent again.
+    """The attachment of `--file PATH`, which may be outside the project. A file in `sent` is not sent again.
 
     Raises UserError.
     """
     try:
         full = os.path.realpath(cwd / Path(path).expanduser())
-    except (ValueError, RuntimeError):  # a NUL, a lone surrogate, the home of nobody
+    except (ValueError, RuntimeError):  # a NUL, a lone surrogate, the home of an unknown user
         full = ""
     name = shown(path)
-    if not os.path.exists(full):  # noqa: PTH110 - a name too long is a missing file, no exception
+    if not os.path.exists(full):  # noqa: PTH110 - a name that is too long must be missing, not an exception
         similar = similar_names(*os.path.split(full), most=2)
         hint = f" Did you mean {' or '.join(map(shown, similar))}?" if similar else ""
         raise UserError(f"--file {name}: there is no such file.{hint}")
@@ -124,9 +124,9 @@ def attach(path: str, *, cwd: Path, sent: set[str] | None = None) -> Expansion:
 
 
 def _find(text: str, resolvers: Sequence[Resolver]) -> Iterator[tuple[Resolver, re.Match[str], bool]]:
-    """References from left to right, none inside another; whether each stands in quoted code."""
-    fenced = [matches.span() for pattern in (_FENCE, _DECORATOR) for matches in pattern.finditer(text)]
-    quoted = [matches.span() for matches in _INLINE.finditer(text)]
+    """Yields references from left to right, never nested, and whether each is within inline code."""
+    fenced = [match.span() for pattern in (_FENCE, _DECORATOR) for match in pattern.finditer(text)]
+    quoted = [match.span() for match in _INLINE.finditer(text)]
     matches = [
         (match.start(), order, resolver, match)
         for order, resolver in enumerate(resolvers)

@@ -1,7 +1,7 @@
-"""Fetch a page: the address is checked after resolution, on every redirect, and pinned.
+"""Fetches a page. The address is checked after name resolution, on every redirect, and then pinned.
 
-The connection goes to the address that was checked, so a name that resolves differently the second time gains nothing.
-Time, bytes on the wire and bytes after decompression are bounded.
+The connection goes to the checked address, so that a name which resolves differently later gains nothing.
+Time, bytes on the wire and bytes after decompression are limited.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 AllowAddress = Callable[[Address, int], bool]
-"""May this address and port be connected to?"""
+"""Whether this address and port may be connected to."""
 
 
 def only_public(address: Address, port: int) -> bool:
@@ -42,7 +42,7 @@ async def fetch(
     timeout_s: float = TIMEOUT_S,
     max_bytes: int = MAX_BYTES,
 ) -> FetchedPage:
-    """GET a page. Raises FetchFailed."""
+    """Fetches a page with GET. Raises FetchFailed."""
     try:
         async with asyncio.timeout(timeout_s):
             for _ in range(MAX_HOPS + 1):
@@ -64,28 +64,28 @@ async def fetch(
 
 
 async def look_up(host: str, port: int) -> list[str]:
-    """Ask DNS, in a daemon thread: a resolver that hangs must not keep the program from ending."""
+    """The addresses of a host, asked in a daemon thread: a hanging DNS must not keep the program from ending."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[str]] = loop.create_future()
 
-    def settle(found: list[str] | OSError) -> None:
+    def settle(outcome: list[str] | OSError) -> None:
         if answer.done():
             return
-        if isinstance(found, OSError):
-            answer.set_exception(found)
+        if isinstance(outcome, OSError):
+            answer.set_exception(outcome)
         else:
-            answer.set_result(found)
+            answer.set_result(outcome)
 
     def ask() -> None:
-        found: list[str] | OSError
+        outcome: list[str] | OSError
         try:
-            found = [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+            outcome = [str(row[4][0]) for row in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
         except OSError as error:
-            found = error
+            outcome = error
         except UnicodeError:
-            found = OSError(f"{host!r} is not a host name")
-        with suppress(RuntimeError):  # the loop is closed: nobody waits any more
-            loop.call_soon_threadsafe(settle, found)
+            outcome = OSError(f"{host!r} is not a host name")
+        with suppress(RuntimeError):  # the loop is closed: no one is waiting any more
+            loop.call_soon_threadsafe(settle, outcome)
 
     threading.Thread(target=ask, name="ra-dns", daemon=True).start()
     return await answer
@@ -94,9 +94,9 @@ async def look_up(host: str, port: int) -> list[str]:
 async def _get(
     url: str, resolve: Resolve, allow: AllowAddress, tls: ssl.SSLContext | None, max_bytes: int
 ) -> FetchedPage | str:
-    """One hop: a page, or the URL of the next."""
+    """One hop: the page, or the URL of a redirect."""
     scheme, host, port, target = _parse(url)
-    addresses = await _checked(host, port, resolve, allow)
+    addresses = await _allowed_addresses(host, port, resolve, allow)
     context = None
     if scheme == "https":
         context = tls or ssl.create_default_context()
@@ -121,7 +121,7 @@ async def _get(
             return urljoin(url, fields["location"].strip())
         body, cut = await _body(connection, reader, fields.get("content-encoding", ""), max_bytes)
     finally:
-        writer.transport.abort()  # nothing more is wanted, and a peer that does not answer is not waited for
+        writer.transport.abort()  # we need nothing more, and do not wait for a peer that does not answer
     media, _, parameters = fields.get("content-type", "").partition(";")
     charset = parameters.lower().partition("charset=")[2].partition(";")[0].strip(" \"'")
     return FetchedPage(url, response.status_code, media.strip().lower(), charset, body, cut)
@@ -154,15 +154,15 @@ def _utf8(char: str) -> bytes:
     return char.encode("utf-8", "replace")
 
 
-async def _checked(host: str, port: int, resolve: Resolve, allow: AllowAddress) -> list[str]:
-    """The addresses of a host. One that is not allowed spoils them all: half a rebinding is a rebinding."""
-    spelled = literal(host)
-    addresses = [str(spelled)] if spelled is not None else list(dict.fromkeys(await resolve(host, port)))
+async def _allowed_addresses(host: str, port: int, resolve: Resolve, allow: AllowAddress) -> list[str]:
+    """The addresses of a host. Raises FetchFailed if any is not allowed: a rebinding may mix both kinds."""
+    address = literal(host)
+    addresses = [str(address)] if address is not None else list(dict.fromkeys(await resolve(host, port)))
     if not addresses:
         raise FetchFailed(f"{host} has no address")
     for text in addresses:
         if not allow(ipaddress.ip_address(text), port):
-            where = f"{host} ({text})" if spelled is None or text != host else host
+            where = f"{host} ({text})" if address is None or text != host else host
             raise FetchFailed(f"{where} is not on the public internet; private addresses are not fetched")
     return addresses
 
@@ -170,7 +170,7 @@ async def _checked(host: str, port: int, resolve: Resolve, allow: AllowAddress) 
 async def _connect(
     addresses: Sequence[str], port: int, host: str, tls: ssl.SSLContext | None
 ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-    """The first of the checked addresses that answers; the name is for TLS only and is not resolved again."""
+    """Connects to the first checked address that answers. The name is only for TLS and is not resolved again."""
     failure: OSError | None = None
     for address in addresses[:4]:
         try:
@@ -196,8 +196,8 @@ async def _response(connection: h11.Connection, reader: asyncio.StreamReader) ->
 async def _body(
     connection: h11.Connection, reader: asyncio.StreamReader, encoding: str, max_bytes: int
 ) -> tuple[bytes, bool]:
-    """The body and whether it was cut: at `max_bytes`, before and after decompression."""
-    inflate = _decompressor(encoding)
+    """The body, and whether it was cut at `max_bytes`, before or after decompression."""
+    decompress = _decompressor(encoding)
     body = bytearray()
     received = 0
     while len(body) <= max_bytes and received <= max_bytes:
@@ -206,7 +206,7 @@ async def _body(
             connection.receive_data(await reader.read(65536))
         elif isinstance(event, h11.Data):
             received += len(event.data)
-            body += inflate(bytes(event.data), max_bytes + 1 - len(body))
+            body += decompress(bytes(event.data), max_bytes + 1 - len(body))
         else:
             return bytes(body), False
     return bytes(body[:max_bytes]), True
@@ -217,13 +217,13 @@ def _decompressor(encoding: str) -> Callable[[bytes, int], bytes]:
         case "" | "identity":
             return lambda data, room: data[:room]
         case "gzip" | "x-gzip" | "deflate":
-            machine = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # 32: gzip or zlib, whichever it is
+            decompressor = zlib.decompressobj(wbits=zlib.MAX_WBITS | 32)  # 32: detects gzip or zlib
         case other:
-            raise FetchFailed(f"the server compressed the page with {other!r}, which was not asked for")
+            raise FetchFailed(f"the server compressed the page with {other!r}, which ra did not ask for")
 
     def inflate(data: bytes, room: int) -> bytes:
         try:
-            return machine.decompress(data, room)
+            return decompressor.decompress(data, room)
         except zlib.error as error:
             raise FetchFailed(f"the page cannot be decompressed: {error}") from error
 

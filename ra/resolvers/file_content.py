@@ -1,4 +1,4 @@
-"""Read a file as the model can take it: text, an image or a PDF; everything else is refused with a reason."""
+"""Reads a file in a form that models accept: text, an image or a PDF; refuses everything else with a reason."""
 
 import os
 import time
@@ -11,17 +11,17 @@ from ra.system.files import PDF, NotRegular, media_type, open_regular
 
 MAX_TEXT_BYTES = 400_000
 MAX_PDF_BYTES = 20_000_000
-MAX_SCAN_S = 1.5  # for the lines far down in a large file
+MAX_SCAN_S = 1.5  # limit for finding lines far down in a large file
 
 _SAMPLE = 8192
 
 
 class Unreadable(Exception):
-    """Why a file is not attached."""
+    """A file that cannot be attached; the text is the reason."""
 
 
 class FileContent(Value, frozen=True):
-    """A file's content. `left_out` is empty when it is whole."""
+    """A file's content. `left_out` describes the omitted part; it is empty when the content is complete."""
 
     content: str | Image | Document
     size: int
@@ -29,7 +29,7 @@ class FileContent(Value, frozen=True):
 
 
 def load(path: str, *, limit: int = MAX_TEXT_BYTES, name: str = "") -> FileContent:
-    """A whole file, or as much of a text as `limit` bytes. Raises Unreadable."""
+    """A complete file, or the first `limit` bytes of a text. Raises Unreadable."""
     with open_plain(path) as file:
         size = os.fstat(file.fileno()).st_size
         head = file.read(_SAMPLE)
@@ -93,7 +93,7 @@ def _media(file: BinaryIO, head: bytes, media: str, size: int, name: str) -> Ima
 
 def _check_text(head: bytes) -> None:
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return  # UTF-16 says so itself
+        return  # a byte order mark: UTF-16
     if b"\0" in head:
         raise Unreadable("is binary")
     text = head.decode("utf-8", "replace")
@@ -109,14 +109,14 @@ def _text(data: bytes) -> str:
 
 
 def _whole_lines(data: bytes) -> str:
-    """Without the line, or at least the character, that the limit cut in two."""
+    """The text without the line, or at least the character, that the limit cut in two."""
     if b"\n" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
         data = data[: data.rindex(b"\n") + 1]
     return _text(data).rstrip("\ufffd")
 
 
 def _unfinished(file: BinaryIO) -> bool:
-    """Whether the last line has no end."""
+    """Whether the last line lacks a line end."""
     file.seek(0, os.SEEK_END)
     if file.tell() == 0:
         return False
@@ -125,19 +125,19 @@ def _unfinished(file: BinaryIO) -> bool:
 
 
 def _skip(file: BinaryIO, lines: int) -> int:
-    """Move past so many lines, and return how many there were."""
+    """Moves past up to `lines` lines, and returns how many there were. Raises Unreadable when it takes too long."""
     deadline = time.monotonic() + MAX_SCAN_S
-    passed = 0
-    while passed < lines and (chunk := file.read(1 << 20)):
+    skipped = 0
+    while skipped < lines and (chunk := file.read(1 << 20)):
         count = chunk.count(b"\n")
-        if passed + count < lines:
-            passed += count
+        if skipped + count < lines:
+            skipped += count
         else:
             end = -1
-            for _ in range(lines - passed):
+            for _ in range(lines - skipped):
                 end = chunk.index(b"\n", end + 1)
             file.seek(end + 1 - len(chunk), os.SEEK_CUR)
-            passed = lines
+            skipped = lines
         if time.monotonic() > deadline:
-            raise Unreadable(f"is too large to count lines in: {passed} passed in {MAX_SCAN_S:g} s")
-    return passed
+            raise Unreadable(f"is too large to count lines in: {skipped} passed in {MAX_SCAN_S:g} s")
+    return skipped

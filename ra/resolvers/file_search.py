@@ -1,6 +1,6 @@
-"""Find the files that a glob or a folder names: those that git would not ignore, within bounds of time and number."""
+"""Finds the files that a glob or a folder names, without those that git ignores, within limits of time and number."""
 
-# Strings, for speed: there may be 100 000 of them.
+# Strings instead of Path objects, for speed: there may be 100 000 of them.
 # ruff: noqa: PTH113, PTH118, PTH120
 
 import os
@@ -20,10 +20,10 @@ Matcher = Callable[[str], object]
 _DEEP = "**"
 
 
-class Found(Value, frozen=True):
-    """Matching plain files, sorted. `links_out` led out of the project; `ignored` git would not show.
+class SearchResult(Value, frozen=True):
+    """The matching regular files, sorted. `links_out` counts links that lead out of the project.
 
-    Not `complete` when the search was given up because it went on too long.
+    `ignored` counts files that git ignores. `complete` is False when the search stopped at one of its limits.
     """
 
     files: tuple[str, ...]
@@ -38,37 +38,37 @@ _WILD = re.compile(r"[*?]|\[[!^]?[^/]+?\]")
 
 
 def unescape(text: str) -> str:
-    """`a\\[1\\]` → `a[1]`: a backslash makes the next character stand for itself."""
+    """Removes the backslashes of escapes: `a\\[1\\]` → `a[1]`."""
     return _ESCAPE.sub(r"\1", text)
 
 
 def is_glob(text: str) -> bool:
-    """Whether a text has a wildcard, and more than question marks and brackets: `@?` is punctuation."""
+    """Whether a text has a wildcard, and more than question marks and brackets: `@?` is only punctuation."""
     bare = _ESCAPE.sub("a", text)
     return bool(_BRACES.search(text)) or "*" in bare or bool(_WILD.search(bare) and re.search(r"\w", text))
 
 
-def find(pattern: str, *, cwd: Path, root: Path, max_seconds: float = MAX_SECONDS) -> Found:
-    """The files that a pattern of `*`, `**`, `?`, `[ab]`, `{a,b}` and `\\` names.
+def find(pattern: str, *, cwd: Path, root: Path, max_seconds: float = MAX_SECONDS) -> SearchResult:
+    """The files that match a pattern of `*`, `**`, `?`, `[ab]`, `{a,b}` and `\\`.
 
-    Hidden ones only where the pattern has the dot.
+    Hidden files match only a pattern with the leading dot.
     """
     search = _Search(root, time.monotonic() + max_seconds)
     for alternative in braces(pattern):
         base, segments = split(alternative, cwd)
         search.walk(base, segments)
-    return search.found()
+    return search.result()
 
 
-def find_in(folder: str, *, root: Path, max_seconds: float = MAX_SECONDS) -> Found:
-    """The files of a directory, however deep."""
+def find_in(folder: str, *, root: Path, max_seconds: float = MAX_SECONDS) -> SearchResult:
+    """The files of a directory and its subdirectories."""
     search = _Search(root, time.monotonic() + max_seconds)
     search.walk(folder, [_DEEP, "*"])
-    return search.found()
+    return search.result()
 
 
 def split(pattern: str, cwd: Path) -> tuple[str, list[str]]:
-    """The directory before the first wildcard, and the rest segment by segment."""
+    """The directory before the first wildcard, and the remaining segments."""
     parts = [part for part in pattern.split("/") if part not in ("", ".")]
     fixed = next((i for i, part in enumerate(parts) if _is_wild(part)), len(parts) - 1)
     start = "/" if pattern.startswith("/") else str(cwd)
@@ -80,18 +80,18 @@ def split(pattern: str, cwd: Path) -> tuple[str, list[str]]:
 
 
 def braces(pattern: str) -> list[str]:
-    """`a.{b,c}` → `a.b`, `a.c`; nested ones too, and never more than a few dozen."""
-    done: list[str] = []
+    """Expands braces, also nested ones: `a.{b,c}` → `a.b`, `a.c`. Stops at MAX_ALTERNATIVES."""
+    expanded: list[str] = []
     waiting = [pattern]
-    while waiting and len(done) + len(waiting) <= MAX_ALTERNATIVES:
+    while waiting and len(expanded) + len(waiting) <= MAX_ALTERNATIVES:
         current = waiting.pop(0)
         match = _BRACES.search(current)
         if match is None:
-            done.append(current)
+            expanded.append(current)
             continue
         head, tail = current[: match.start()], current[match.end() :]
         waiting = [f"{head}{choice}{tail}" for choice in match[1].split(",")] + waiting
-    return done
+    return expanded
 
 
 class _Search:
@@ -105,11 +105,11 @@ class _Search:
         self.seen: set[tuple[str, tuple[str, ...]]] = set()
         self.rules = _Rules(self.root)
 
-    def found(self) -> Found:
-        return Found(tuple(sorted(self.matches)), self.links_out, self.ignored, self.complete)
+    def result(self) -> SearchResult:
+        return SearchResult(tuple(sorted(self.matches)), self.links_out, self.ignored, self.complete)
 
     def walk(self, folder: str, segments: list[str]) -> None:
-        """Depth first without recursion: a tree may be deeper than Python's stack."""
+        """Walks depth first without recursion: a tree may be deeper than Python's stack."""
         waiting = [(folder, tuple(segments))]
         while waiting and self.complete:
             folder, rest = waiting.pop()
@@ -125,7 +125,7 @@ class _Search:
         last = len(segments) == 1
         try:
             scan = os.scandir(folder)
-        except OSError:  # gone, or not ours to read: it names no files
+        except OSError:  # deleted or unreadable: contributes no files
             return
         with scan:
             for entry in scan:
@@ -143,7 +143,7 @@ class _Search:
                     self._take(folder, entry)
 
     def _matcher(self, folder: str, segment: str) -> Matcher:
-        """A name that is there as it was written is what is meant: `[id]` is a folder of some web frameworks."""
+        """Prefers an existing file with exactly this name: some web frameworks call a folder `[id]`."""
         if "*" not in segment and os.path.lexists(os.path.join(folder, segment)):
             return segment.__eq__
         return matcher(segment)
@@ -163,11 +163,11 @@ class _Search:
 
 
 class _Rules:
-    """The ignore rules of git from the root down to a directory; of two that match, the deeper one counts."""
+    """The ignore rules of git from the root down to a directory; of two rules that match, the deeper one wins."""
 
     def __init__(self, root: str) -> None:
         self.root = root
-        self._known: dict[str, list[tuple[str, Callable[[str], bool | None]]]] = {}
+        self._rules_by_folder: dict[str, list[tuple[str, Callable[[str], bool | None]]]] = {}
 
     def ignored(self, folder: str, name: str, *, is_folder: bool) -> bool:
         path = f"{folder}/{name}{'/' if is_folder else ''}"
@@ -178,15 +178,16 @@ class _Rules:
         return False
 
     def _for(self, folder: str) -> list[tuple[str, Callable[[str], bool | None]]]:
-        """Deepest first."""
-        if folder not in self._known:
+        """The rules that apply in a folder, the deepest first."""
+        if folder not in self._rules_by_folder:
             above = []
             if folder != self.root and inside(folder, self.root):
                 above = self._for(os.path.dirname(folder))
             ignore_files = [] if not inside(folder, self.root) else [f"{folder}/.gitignore"]
             ignore_files += [f"{folder}/.git/info/exclude"] if folder == self.root else []
-            self._known[folder] = [(folder, check) for file in ignore_files if (check := _read_rules(file))] + above
-        return self._known[folder]
+            checks = [(folder, check) for file in ignore_files if (check := _read_rules(file))]
+            self._rules_by_folder[folder] = checks + above
+        return self._rules_by_folder[folder]
 
 
 def _read_rules(file: str) -> Callable[[str], bool | None] | None:
@@ -195,7 +196,7 @@ def _read_rules(file: str) -> Callable[[str], bool | None] | None:
             text = lines.read(1_000_000).decode("utf-8", "replace")
     except Unreadable:  # most directories have none
         return None
-    from pathspec import GitIgnoreSpec  # 37 ms, and only a glob needs it
+    from pathspec import GitIgnoreSpec  # 37 ms, and only globs need it
 
     spec = GitIgnoreSpec.from_lines(text.splitlines())
     return lambda path: spec.check_file(path).include
@@ -206,7 +207,7 @@ def inside(path: str, root: str) -> bool:
 
 
 def matcher(segment: str) -> Matcher:
-    """`*`, `?`, `[ab]`, `[a-z]`, `[!ab]`; a backslash takes the meaning away. Only a dot matches a leading dot."""
+    """A matcher for `*`, `?`, `[ab]`, `[a-z]`, `[!ab]` and escapes. A leading dot matches only a literal dot."""
     match = re.compile(_expression(segment), re.DOTALL).fullmatch
     if unescape(segment).startswith("."):
         return match
@@ -237,7 +238,7 @@ def _expression(segment: str) -> str:
 
 
 def _one_of(characters: str, *, negated: bool) -> str:
-    """`ab`, `a-z`; a range that runs backwards is three characters."""
+    """The class for the characters between brackets: `ab`, `a-z`. A reversed range counts as three characters."""
     inner = ""
     position = 0
     while position < len(characters):

@@ -1,6 +1,6 @@
-"""Resolve `@path`: a file, a folder, a glob or some lines, inside the project unless the user agrees."""
+"""Resolves `@path` to a file, a folder, a glob or some lines, inside the project unless the user agrees."""
 
-# Strings: a Path would drop the trailing slash, and raise on a loop of links.
+# Strings: a Path would drop the trailing slash, and raise on a cycle of links.
 # ruff: noqa: PTH111, PTH112, PTH113, PTH118, PTH119
 
 import os
@@ -13,14 +13,14 @@ from ra.core.messages import Content, Document, Image, Text
 from ra.core.text import clean, label, shown
 from ra.resolvers import file_content, file_search
 from ra.resolvers.file_content import FileContent, Unreadable
-from ra.resolvers.file_search import Found
+from ra.resolvers.file_search import SearchResult
 from ra.resolvers.resolver import Lines, Resolution, ResolverContext
 from ra.system.files import similar_names
 
 MAX_FILES = 200
 MAX_BYTES = file_content.MAX_TEXT_BYTES
 MAX_MEDIA_BYTES = 20_000_000
-NEAR_SECONDS = 0.3
+SIMILAR_SECONDS = 0.3
 
 _TRAILING = ".,;:!?)]}'\"»”’…。、，；：！？）】」』》"
 _SPECIAL = re.compile(r"[^\w.-]")
@@ -44,10 +44,10 @@ class Files:
     """The built-in resolver of `@path`, `@dir/`, `@glob`, `@"with spaces"` and `@file:10-40`."""
 
     name = "file"
-    # Not after a letter or digit: that is an e-mail address. Not after @, \, /, ., + or -: those are other things.
+    # Not after a letter or digit, as in an e-mail address. Not after @, \, /, ., + or -, which mean something else.
     pattern = re.compile(
         r"""(?<![A-Za-z0-9_@\\/.+-])@(?!@)("[^"\n]+"(?::\d[\d-]*)?|'[^'\n]+'(?::\d[\d-]*)?|"""
-        r"""(?:\\[ ]|(?![,;、，；]@)[^\s"`<>|])+)"""  # in `@a,@b` the comma ends the first
+        r"""(?:\\[ ]|(?![,;、，；]@)[^\s"`<>|])+)"""  # in `@a,@b` the comma ends the first reference
     )
 
     async def resolve(self, ref: str, place: ResolverContext, *, in_code: bool) -> Resolution:
@@ -61,7 +61,7 @@ class Files:
                 return await self._existing(form, path, lines, place)
         globs = [form for form in forms if file_search.is_glob(form) and not in_code]
         answers: list[Resolution] = []
-        for form in globs:  # a question mark at the end may belong to the sentence or to the pattern
+        for form in globs:  # a final question mark may belong to the sentence or to the pattern
             answers.append(await self._glob(form, place))
             if answers[-1].names:
                 return answers[-1]
@@ -76,7 +76,7 @@ class Files:
             return Resolution(warnings=(refusal,))
         if os.path.isdir(real):
             return _attach_many(ref, file_search.find_in(real, root=place.root), place)
-        if real in place.sent or (lines and _sent_already(place.sent_lines.get(real, ()), lines)):
+        if real in place.sent or (lines and _already_sent(place.sent_lines.get(real, ()), lines)):
             return Resolution(names=(name,))
         try:
             if lines is None:
@@ -103,14 +103,14 @@ class Files:
             if refusal := await _refusal(base, base, ref, place):
                 return Resolution(warnings=(refusal,))
         search = file_search.find(pattern, cwd=place.cwd, root=place.root)
-        nothing = not search.files and not search.ignored and not search.links_out and search.complete
-        # `@*` may be emphasis and `@alice[1]` a footnote: without a match they are no reference.
+        no_match = not search.files and not search.ignored and not search.links_out and search.complete
+        # `@*` may be emphasis and `@alice[1]` a footnote: without a match they are not references.
         is_text = ref.strip("*{},") == "" or not ("*" in ref or "{" in ref or _looks_like_path(ref, place.cwd))
-        return Resolution() if nothing and is_text else _attach_many(ref, search, place)
+        return Resolution() if no_match and is_text else _attach_many(ref, search, place)
 
 
 def candidates(ref: str) -> Iterator[str]:
-    """What the reference may be, best first: without the sentence's punctuation, as typed, without foreign letters."""
+    """What the reference may mean, best first: without the sentence's punctuation, as typed, its ASCII part alone."""
     if ref[0] in "\"'" and ref.count(ref[0]) == 2:
         inner, _, behind = ref[1:].partition(ref[0])
         yield inner + behind
@@ -118,14 +118,14 @@ def candidates(ref: str) -> Iterator[str]:
     if not ref.strip("./"):
         yield ref
         return
-    # No spaces divide the words of these languages: a name in them ends where its sentence has a comma.
+    # These languages put no spaces between words: a name ends at the punctuation of its sentence.
     forms = [ref[: match.start()] for match in islice(_CJK_STOP.finditer(ref), MAX_FORMS)]
     forms.append(ref)
     while forms[-1] and forms[-1][-1] in _TRAILING and not _balanced(forms[-1]):
         forms.append(forms[-1][:-1])
     plain = _PLAIN.match(ref)
     ascii_part = plain[0].rstrip(".,:") if plain else ""
-    # Not the folder of a longer name: what does not exist is told, and never replaced by everything beside it.
+    # Not the folder of a longer name: report a missing file, rather than attach everything beside it.
     forms.insert(0, "" if ascii_part.endswith("/") and plain and plain[0] != ref else ascii_part)
     seen: set[str] = set()
     for form in reversed(forms):
@@ -135,13 +135,13 @@ def candidates(ref: str) -> Iterator[str]:
 
 
 def _balanced(text: str) -> bool:
-    """Whether a closing bracket at the end belongs to one inside: `{a,b}`, `notes(1)`."""
+    """Whether the final closing bracket has an opening one: `{a,b}`, `notes(1)`."""
     opening = _BRACKETS.get(text[-1])
     return opening is not None and text.count(opening) >= text.count(text[-1])
 
 
 def _target(form: str, cwd: Path) -> tuple[str | None, Lines | None]:
-    """The path that exists, and the lines of it; None when there is no such file. Raises Unreadable for 40-10."""
+    """The existing path and its lines; None when there is no such file. Raises Unreadable for lines such as 40-10."""
     if path := _existing_path(form, cwd):
         return path, None
     match = _RANGE.fullmatch(form)
@@ -159,14 +159,14 @@ def _target(form: str, cwd: Path) -> tuple[str | None, Lines | None]:
     return path, (first, last)
 
 
-def _sent_already(ranges: Sequence[Lines], lines: Lines) -> bool:
-    """Whether these lines lie within a range that the prompt has."""
+def _already_sent(ranges: Sequence[Lines], lines: Lines) -> bool:
+    """Whether the prompt already has a range that includes these lines."""
     first, last = lines
     return any(start <= first and (end is None or (last is not None and last <= end)) for start, end in ranges)
 
 
 def _existing_path(form: str, cwd: Path) -> str | None:
-    """As it was written, else with its backslashes as escapes."""
+    """The existing path for the text as typed, else with its backslashes read as escapes."""
     paths = (_full(text, cwd) for text in dict.fromkeys((form, file_search.unescape(form))))
     return next((path for path in paths if path is not None and os.path.lexists(path)), None)
 
@@ -180,7 +180,7 @@ def _full(form: str, cwd: Path) -> str | None:
 
 
 async def _refusal(path: str, real: str, ref: str, place: ResolverContext) -> str:
-    """Why this must not be read; empty when it may."""
+    """Why this must not be read; "" when it may."""
     root = os.path.realpath(place.root)
     if file_search.inside(real, root):
         return ""
@@ -193,20 +193,20 @@ async def _refusal(path: str, real: str, ref: str, place: ResolverContext) -> st
 
 
 def _missing(forms: Sequence[str], place: ResolverContext, *, quoted: bool) -> Resolution:
-    """A warning when the text looks like a path, else nothing: `@property`, `@types/node`, `@alice`."""
+    """The warning for a text that looks like a path; nothing for `@property`, `@types/node`, `@alice`."""
     form = forms[0]
     if _CALL.match(form):  # a decorator
         return Resolution()
     match = _WITH_LINES.fullmatch(form)
     path = _existing_path(match["path"], place.cwd) if match else None
     if match and path and os.path.isfile(path):
-        said = (
+        problem = (
             f"{shown(match['lines'])} names no lines; write {shown(match['path'])}:10-40, one range for each reference"
         )
-        return Resolution(warnings=(f"@{shown(form)}: {said}; not attached.",))
+        return Resolution(warnings=(f"@{shown(form)}: {problem}; not attached.",))
     if not quoted and not _looks_like_path(form, place.cwd):  # in a sentence without spaces: `@src/auth.py的作用`
         form = next((shorter for shorter in reversed(forms) if _looks_like_path(shorter, place.cwd)), form)
-    similar = _near(form, place)
+    similar = _similar(form, place)
     if not similar and not quoted and not _looks_like_path(form, place.cwd):
         return Resolution()
     hint = f" Did you mean {' or '.join('@' + shown(name) for name in similar)}?" if similar else ""
@@ -221,24 +221,24 @@ def _looks_like_path(form: str, cwd: Path) -> bool:
     return "/" in path and (not _SCOPE.fullmatch(path) or os.path.isdir(_full(path.partition("/")[0], cwd) or ""))
 
 
-def _near(form: str, place: ResolverContext) -> list[str]:
-    """Names like it in the directory that it names, else files of this name elsewhere in the project."""
+def _similar(form: str, place: ResolverContext) -> list[str]:
+    """Similar names in the directory that the text names, else files of the same name elsewhere in the project."""
     match = _RANGE.fullmatch(form)
     folder, slash, name = (match["path"] if match else form).rstrip("/").rpartition("/")
     full = _full(folder or ("/" if slash else "."), place.cwd)
     if full is None or len(name) < 3:
         return []
     if similar := similar_names(full, name, most=2, cutoff=0.75):
-        return [f"{folder}{slash}{near}" for near in similar]
+        return [f"{folder}{slash}{similar_name}" for similar_name in similar]
     if not _SUFFIX.search(name) or not file_search.inside(os.path.normpath(full), str(place.root)):
         return []
     name = _SPECIAL.sub(r"\\\g<0>", name)
-    others = file_search.find(f"**/{name}", cwd=place.root, root=place.root, max_seconds=NEAR_SECONDS).files
+    others = file_search.find(f"**/{name}", cwd=place.root, root=place.root, max_seconds=SIMILAR_SECONDS).files
     return [os.path.relpath(path, os.path.realpath(place.cwd)) for path in others[:2]]
 
 
 def _relative(path: str, root: Path) -> str:
-    """The name to show: relative to the project where it lies in it."""
+    """The name to show: relative to the project, if the path is inside it."""
     full = os.path.normpath(path)
     for base in (str(root), os.path.realpath(root)):
         if file_search.inside(full, base) and full != base:
@@ -247,7 +247,7 @@ def _relative(path: str, root: Path) -> str:
 
 
 def blocks(name: str, loaded: FileContent, lines: Lines | None = None) -> tuple[Content, ...]:
-    """A file as the model gets it: labelled with its name, and with what is left out."""
+    """The blocks for a file: labelled with its name, and with what is left out."""
     extra = {"left-out": loaded.left_out} if loaded.left_out else {}
     if lines:
         first, last = lines
@@ -260,16 +260,16 @@ def blocks(name: str, loaded: FileContent, lines: Lines | None = None) -> tuple[
             return (Text(label("file", clean(text) + marker, path=name, **extra)),)
 
 
-def _attach_many(ref: str, found: Found, place: ResolverContext) -> Resolution:
-    """The files of a glob or directory, as many as fit, and a word about the others."""
+def _attach_many(ref: str, search: SearchResult, place: ResolverContext) -> Resolution:
+    """Attaches the files of a glob or directory, as many as fit, and reports the others."""
     attached: list[Content] = []
     names: list[str] = []
     refused: list[str] = []
-    crowded: list[str] = []
+    dropped: list[str] = []
     text_left, media_left = MAX_BYTES, MAX_MEDIA_BYTES
-    for path in found.files:
+    for path in search.files:
         if len(names) == MAX_FILES or text_left <= 0:
-            crowded.append(path)
+            dropped.append(path)
             continue
         name = _relative(path, place.root)
         real = os.path.realpath(path)
@@ -284,35 +284,35 @@ def _attach_many(ref: str, found: Found, place: ResolverContext) -> Resolution:
         size = loaded.size if isinstance(loaded.content, str) else 0
         media = 0 if isinstance(loaded.content, str) else loaded.size
         if (loaded.left_out and names) or media > media_left:
-            crowded.append(path)
+            dropped.append(path)
             continue
         text_left, media_left = text_left - size, media_left - media
         names.append(name)
         place.sent.add(real)
         attached += blocks(name, loaded)
-    account = _account(found, len(names), crowded, refused, place.root)
+    omissions = _omissions(search, len(names), dropped, refused, place.root)
     if not attached and not names:
-        return Resolution(warnings=(f"@{shown(ref)}: nothing attached: {account or 'no file matches'}.",))
-    if not account:
+        return Resolution(warnings=(f"@{shown(ref)}: nothing attached: {omissions or 'no file matches'}.",))
+    if not omissions:
         return Resolution(tuple(attached), (), tuple(names))
-    summary = f"@{shown(ref)}: {len(names)} file{'s' * (len(names) != 1)} attached; {account}."
+    summary = f"@{shown(ref)}: {len(names)} file{'s' * (len(names) != 1)} attached; {omissions}."
     return Resolution((*attached, Text(f"[{summary}]")), (summary,), tuple(names))
 
 
-def _account(found: Found, attached: int, crowded: Sequence[str], refused: Sequence[str], root: Path) -> str:
-    """What was left out, and why."""
+def _omissions(search: SearchResult, attached: int, dropped: Sequence[str], refused: Sequence[str], root: Path) -> str:
+    """The files that were left out, and why."""
     parts = []
-    if crowded:
-        first = ", ".join(shown(_relative(path, root)) for path in crowded[:3])
+    if dropped:
+        first = ", ".join(shown(_relative(path, root)) for path in dropped[:3])
         limit = f"{MAX_FILES} files" if attached == MAX_FILES else f"{MAX_BYTES // 1000} KB"
-        parts.append(f"{len(crowded)} left out over the limit of {limit} ({first}{', …' if len(crowded) > 3 else ''})")
+        parts.append(f"{len(dropped)} left out over the limit of {limit} ({first}{', …' if len(dropped) > 3 else ''})")
     if refused:
         parts.append(f"{len(refused)} refused ({'; '.join(refused[:3])}{'; …' if len(refused) > 3 else ''})")
-    if found.links_out:
-        leads = "link leads" if found.links_out == 1 else "links lead"
-        parts.append(f"{found.links_out} {leads} out of the project")
-    if found.ignored and not attached:
-        parts.append(f"{found.ignored} ignored by git")
-    if not found.complete:
-        parts.append("the search was given up after too many files, so there may be more")
+    if search.links_out:
+        leads = "link leads" if search.links_out == 1 else "links lead"
+        parts.append(f"{search.links_out} {leads} out of the project")
+    if search.ignored and not attached:
+        parts.append(f"{search.ignored} ignored by git")
+    if not search.complete:
+        parts.append("the search stopped after too many files, so there may be more")
     return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""Turn a fetched page into text: HTML becomes Markdown, other text stays as it is, binary is refused."""
+"""Turns a fetched page into text: HTML becomes Markdown, other text stays unchanged, binary content is refused."""
 
 import codecs
 import re
@@ -7,16 +7,16 @@ from html import unescape
 from ra.core.text import clean
 from ra.core.value import Value
 
-MAX_HTML = 300_000  # characters that are turned into Markdown: about a second of work
+MAX_HTML = 300_000  # characters converted to Markdown: about a second of work
 CUT = "\n[… cut here: the page goes on]"
-MAX_DEPTH = 200  # of nested tags: the converter's time grows with the square of it
+MAX_DEPTH = 200  # of nested tags: the converter's time grows with its square
 MAX_INDENTS = 8
 _INDENTS = frozenset({"ul", "ol", "blockquote", "dl"})
 
 _TEXTS = ("", "application/json", "application/xml", "application/javascript", "application/yaml")
 _CODECS = re.compile(r"(utf|iso8859|latin|ascii|cp\d|windows|gb|big5|shift|euc|koi8|mac)")
 
-# Each of these looks at a character at most a few times, whatever the page: no `.*` that can start anew everywhere.
+# Each pattern reads a character at most a few times, whatever the page: no `.*` that can restart everywhere.
 _NOISE = re.compile(
     r"<!--.*?(?:-->|\Z)|<(script|style|noscript|template|svg|head)\b.*?(?:</\1\s*>|\Z)", re.IGNORECASE | re.DOTALL
 )
@@ -29,11 +29,11 @@ _VOID = frozenset("area base br col embed hr img input link meta source track wb
 
 
 class FetchFailed(OSError):
-    """Why there is no page; one sentence without a full stop."""
+    """The page could not be fetched; the text is the reason, without a full stop."""
 
 
 class FetchedPage(Value, frozen=True):
-    """What came back. `url` is where the redirects ended; with `cut`, `body` is only the beginning."""
+    """A response. `url` is where the redirects ended; with `cut`, `body` is only the beginning."""
 
     url: str
     status: int
@@ -48,9 +48,9 @@ class FetchedPage(Value, frozen=True):
 
 
 def page_text(page: FetchedPage) -> str:
-    """The page as text: HTML as Markdown, other text as it is. Raises FetchFailed when it is binary."""
+    """The page as text: HTML as Markdown, other text unchanged. Raises FetchFailed when it is binary."""
     kind, codec = page.media_type, _codec(page)
-    wide = codec.startswith(("utf-16", "utf-32"))  # every other byte of plain English is 0 there
+    wide = codec.startswith(("utf-16", "utf-32"))  # every other byte of plain English is 0 in UTF-16
     if (b"\0" in page.body[:8192] and not wide) or not (
         kind in ("", *_TEXTS) or kind.startswith("text/") or kind.endswith(("+json", "+xml"))
     ):
@@ -62,31 +62,31 @@ def page_text(page: FetchedPage) -> str:
 
 
 def _codec(page: FetchedPage) -> str:
-    """The charset of the header or of the page itself. Only plain ones: Python knows some that are no charsets."""
-    named = page.charset or ("utf-16" if page.body.startswith((b"\xff\xfe", b"\xfe\xff")) else "")
-    if not named and (found := _META.search(page.body[:2048])):
-        named = found[1].decode("ascii")
+    """The charset from the header or the page, if it is a common one: Python also has codecs that are not charsets."""
+    charset = page.charset or ("utf-16" if page.body.startswith((b"\xff\xfe", b"\xfe\xff")) else "")
+    if not charset and (match := _META.search(page.body[:2048])):
+        charset = match[1].decode("ascii")
     try:
-        name = codecs.lookup(named or "utf-8").name
+        name = codecs.lookup(charset or "utf-8").name
     except (LookupError, ValueError):
         return "utf-8"
     return name if _CODECS.match(name) else "utf-8"
 
 
 def html_to_markdown(html: str) -> str:
-    """Markdown; where tags are nested absurdly deep, the words alone."""
+    """The page as Markdown; its bare text when tags are nested too deeply."""
     title = _TITLE.search(html[:100_000])
     cleaned = _NOISE.sub(" ", html)
     body = cleaned[:MAX_HTML]
-    words = unescape(_TAG.sub("", _BLOCK.sub("\n", body)))
-    # Each level of a list indents all its lines: a page of nested lists would become a hundred times as large.
+    bare_text = unescape(_TAG.sub("", _BLOCK.sub("\n", body)))
+    # Each list level indents all its lines: nested lists could make the text a hundred times as large.
     if _depth(body) > MAX_DEPTH or _depth(body, within=_INDENTS) > MAX_INDENTS:
-        text = words
+        text = bare_text
     else:
-        from markdownify import markdownify  # 90 ms, and only a page needs it
+        from markdownify import markdownify  # 90 ms, and only HTML pages need it
 
         text = str(markdownify(body, heading_style="ATX", strip=["img"]))
-        text = text if len(text) <= 2 * len(body) + 1000 else words
+        text = text if len(text) <= 2 * len(body) + 1000 else bare_text
     text = "\n".join(line.rstrip() for line in text.split("\n"))
     text = re.sub(r"\n{3,}", "\n\n", text).strip() + (CUT if len(cleaned) > MAX_HTML else "")
     heading = unescape(title[1]).strip() if title else ""
@@ -94,7 +94,7 @@ def html_to_markdown(html: str) -> str:
 
 
 def _depth(html: str, within: frozenset[str] = frozenset()) -> int:
-    """How deep tags are nested, or those `within` alone."""
+    """The nesting depth of all tags, or of the tags `within`."""
     depth = deepest = 0
     for closing, name in _OPENED.findall(html):
         if name.lower() in within if within else name.lower() not in _VOID:

@@ -1,4 +1,4 @@
-"""The Resolver port: it knows references of one shape and brings what they stand for."""
+"""The protocol of resolvers: each recognises one form of reference and loads what it refers to."""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -20,8 +20,8 @@ Lines = tuple[int, int | None]  # the first and the last; None: to the end
 class ResolverContext(msgspec.Struct, frozen=True):
     """Where a reference was typed: the `ctx` of a custom resolver.
 
-    `fetch` is the guarded fetcher: (url) → Page with `text`; only http(s), only public addresses. `sent` collects the
-    real paths of the files that this prompt attaches, `sent_lines` their ranges: what is named twice is sent once.
+    `fetch` is the guarded fetcher: (url) → FetchedPage with `text`; only http(s), only public addresses. `sent` holds
+    the real paths of the files that this prompt attaches, `sent_lines` their ranges: each is sent only once.
     """
 
     root: Path
@@ -33,9 +33,9 @@ class ResolverContext(msgspec.Struct, frozen=True):
 
 
 class Resolution(Value, frozen=True):
-    """What a reference brought: blocks to attach, what the user should know, and names for `--show-context`.
+    """The result of a reference: blocks to attach, warnings for the user, and names for `--show-context`.
 
-    All empty when the text was no reference after all.
+    All are empty when the text is not a reference after all.
     """
 
     blocks: tuple[Content, ...] = ()
@@ -48,5 +48,5 @@ class Resolver(Protocol):
     pattern: re.Pattern[str]  # with one group: the reference
 
     async def resolve(self, ref: str, place: ResolverContext, *, in_code: bool) -> Resolution:
-        """Bring what `ref` stands for. What fails becomes a warning: the prompt goes on with its text as it is."""
+        """Loads what `ref` refers to. A failure becomes a warning: the prompt is sent with its text unchanged."""
         ...

@@ -1,4 +1,4 @@
-"""Resolve `url:https://…`: the page as Markdown, labelled with where it comes from."""
+"""Resolves `url:https://…` to the page as Markdown, labelled with its address."""
 
 import re
 
@@ -33,7 +33,7 @@ class Urls:
 
 
 def page_blocks(page: FetchedPage) -> tuple[Content, ...]:
-    """A page as the model gets it. Raises FetchFailed for what it cannot take."""
+    """The blocks for a page. Raises FetchFailed for content that models cannot read."""
     if page.media_type in IMAGE_TYPES or page.media_type == PDF:
         if page.cut:
             raise FetchFailed(f"{page.media_type} of more than 5 MB")

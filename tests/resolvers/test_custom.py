@@ -67,7 +67,7 @@ def test_a_custom_resolver_comes_before_the_built_in_ones(tmp_path: Path, worker
     [
         ("    raise OSError('down')", "mine.py:4: resolver jira failed: OSError: down"),
         ("    import time; time.sleep(9)", "mine.py:4: resolver jira took longer than 0.2 s."),
-        ("    return 5", "mine.py gave int, not text or None."),
+        ("    return 5", "mine.py returned int, not text or None."),
     ],
 )
 def test_a_resolver_that_fails_is_a_warning_with_file_and_line(

@@ -369,7 +369,7 @@ def test_a_gzip_bomb_is_cut_in_bounded_memory() -> None:
 def test_compressed_pages_are_read_and_broken_ones_refused() -> None:
     assert get(http(gzip.compress(b"hello"), "text/plain", Content_Encoding="gzip")).body == b"hello"
     assert "cannot be decompressed" in failure(http(b"not gzip", "text/plain", Content_Encoding="gzip"))
-    assert "'br', which was not asked for" in failure(http(b"x", "text/plain", Content_Encoding="br"))
+    assert "'br', which ra did not ask for" in failure(http(b"x", "text/plain", Content_Encoding="br"))
 
 
 def test_a_slow_body_and_a_silent_server_end_in_time() -> None:
