@@ -1,4 +1,4 @@
-"""The JSON API of the page: what can be asked about sessions, each a few lines."""
+"""The JSON API of the page: its endpoints, their parameters and their OpenAPI document."""
 
 import asyncio
 import re
@@ -28,7 +28,7 @@ from ra.web.values import (
     WhatIf,
 )
 
-LOOK_S = 0.4  # between looks at a session that is followed
+LOOK_S = 0.4  # between checks of a session that is followed
 PING_S = 15.0
 LONGEST_PHRASE = 500
 _ID = re.compile(r"[0-9a-f]{4,32}")
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"[0-9]{1,12}")
 
 
 class ApiPath(NamedTuple):
-    """A path of the API, for the route and for its description."""
+    """A path of the API, for its route and its OpenAPI description."""
 
     path: str
     name: str
@@ -48,15 +48,15 @@ class ApiPath(NamedTuple):
 ENDPOINTS = (
     ApiPath("/api/sessions", "listing", "The sessions, newest first, and totals by day", SessionOverview),
     ApiPath("/api/choices", "choices", "Strategies and models for a what-if", Choices),
-    ApiPath("/api/sessions/{id}", "session", "Everything about a session but its texts", Overview),
+    ApiPath("/api/sessions/{id}", "session", "A session without its texts", Overview),
     ApiPath(
         "/api/sessions/{id}/findings", "findings", "Spending by source, tool and model; avoidable costs", CostFindings
     ),
     ApiPath(
         "/api/sessions/{id}/next", "next", "The next request, as `ra context` shows it; null for files", NextRequest
     ),
-    ApiPath("/api/sessions/{id}/pieces/{number}", "piece", "What a piece says, by pages", PieceText, ("part", "start")),
-    ApiPath("/api/sessions/{id}/search", "search", "The pieces that hold a phrase", SearchHits, ("q",)),
+    ApiPath("/api/sessions/{id}/pieces/{number}", "piece", "A piece's text, by pages", PieceText, ("part", "start")),
+    ApiPath("/api/sessions/{id}/search", "search", "The pieces that contain a phrase", SearchHits, ("q",)),
     ApiPath(
         "/api/sessions/{id}/what-if",
         "what_if",
@@ -64,14 +64,14 @@ ENDPOINTS = (
         WhatIf,
         ("strategies", "model", "window", "lifetime"),
     ),
-    ApiPath("/api/sessions/{id}/changes", "changes", "An event whenever the session has grown", None),
+    ApiPath("/api/sessions/{id}/changes", "changes", "An event whenever the session grows", None),
 )
 
 ApiHandler = Callable[[Request], Awaitable[Response]]
 
 
 class SessionApi:
-    """Answers questions about the sessions that are shown. What computes does so in a thread."""
+    """The endpoints for the shown sessions. Everything that computes runs in a thread."""
 
     def __init__(self, sessions: ShownSessions) -> None:
         self._sessions = sessions
@@ -98,7 +98,7 @@ class SessionApi:
         return _json(await asyncio.to_thread(self._sessions.choices))
 
     async def session(self, request: Request) -> Response:
-        # Encoded in the thread as well: a long session is megabytes.
+        # Also encoded in the thread: a long session is megabytes.
         return await asyncio.to_thread(self._overview, _id(request))
 
     def _overview(self, id: str) -> Response:
@@ -117,8 +117,8 @@ class SessionApi:
     def _piece(self, id: str, number: int, part: int | None, start: int) -> Response:
         contents = self._sessions.recording(id).requests.contents
         if number >= len(contents):
-            raise Refusal(404, "There is no such piece.")
-        return _json(texts.words(contents[number], start=start, part=part))
+            raise Refusal(404, "This piece does not exist.")
+        return _json(texts.piece_text(contents[number], start=start, part=part))
 
     async def search(self, request: Request) -> Response:
         phrase = request.query_params.get("q", "")
@@ -135,7 +135,7 @@ class SessionApi:
         return _json(await asyncio.to_thread(self._replayed, _id(request), query))
 
     def _replayed(self, id: str, query: whatif.WhatIfQuery) -> WhatIf:
-        self._sessions.recording(id)  # 404 for what is not there; from here on the question is wrong
+        self._sessions.recording(id)  # an unknown session is a 404; later errors are the query's
         try:
             return self._sessions.what_if(id, query)
         except UserError as error:
@@ -154,7 +154,7 @@ class SessionApi:
             silent_s += LOOK_S
             try:
                 latest = await asyncio.to_thread(self._sessions.version, id)
-            except UserError:  # removed meanwhile
+            except UserError:  # the session was removed
                 yield b"event: gone\ndata: {}\n\n"
                 return
             if latest != version:
@@ -168,7 +168,7 @@ class SessionApi:
 def _id(request: Request) -> str:
     id: str = request.path_params["id"]
     if not _ID.fullmatch(id):
-        raise Refusal(404, "There is no such session.")
+        raise Refusal(404, "This session does not exist.")
     return id
 
 
@@ -199,16 +199,17 @@ def document() -> dict[str, Any]:
         media, schema = (
             ("application/json", by_answer[each.answer]) if each.answer else ("text/event-stream", {"type": "string"})
         )
-        inside = [{"name": name, "in": "path", "required": True} for name in re.findall(r"{(\w+)}", each.path)]
-        parameters = [{"name": name, "in": "query"} for name in each.parameters]
+        in_path = [{"name": name, "in": "path", "required": True} for name in re.findall(r"{(\w+)}", each.path)]
+        in_query = [{"name": name, "in": "query"} for name in each.parameters]
+        parameters = [parameter | {"schema": {"type": "string"}} for parameter in (*in_path, *in_query)]
         paths[each.path] = {
             "get": {
                 "operationId": each.name,
                 "summary": each.summary,
-                "parameters": [parameter | {"schema": {"type": "string"}} for parameter in (*inside, *parameters)],
+                "parameters": parameters,
                 "responses": {
-                    "200": {"description": "As asked", "content": {media: {"schema": schema}}},
-                    "400": {"description": "A parameter is wrong; the error names it"},
+                    "200": {"description": "The answer", "content": {media: {"schema": schema}}},
+                    "400": {"description": "A parameter is invalid; the error names it"},
                     "403": {"description": "No token, or a foreign Host, Origin or site"},
                     "404": {"description": "No such session or piece"},
                 },

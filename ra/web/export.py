@@ -1,4 +1,4 @@
-"""Writes a session as one page to share: its figures, and its words without what looks like a secret."""
+"""Writes a session as one shareable page: its figures, and its text without anything that looks like a secret."""
 
 import base64
 import hashlib
@@ -25,18 +25,18 @@ START = "app.js"
 
 _IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./([\w.]+)";$', re.MULTILINE)
 _PRELOAD = re.compile(r'^<link rel="modulepreload" href="[\w.]+">\n', re.MULTILINE)
-_BARE = {
+_TEXT_BY_KIND = {
     "cut": "Compacted.",
     "rotation": "A new segment began.",
     "edit": "The conversation was changed.",
     "failure": "A call failed or was interrupted.",
-    "cache": "It was decided what becomes of the provider's cache.",
+    "cache": "A decision about the provider's cache.",
 }
 _EXPORT = re.compile(r"^export (?=(?:async function|function|class|const) (\w+))", re.MULTILINE)
 
 
 def export_page(sessions: ShownSessions, path: Path, *, with_text: bool) -> int:
-    """Write the page of the only session; returns its bytes. Raises UserError."""
+    """Writes the page of the only session; returns its size in bytes. Raises UserError."""
     sessions.read_files()
     cards = sessions.catalog().cards
     if len(cards) != 1:
@@ -51,12 +51,12 @@ def export_page(sessions: ShownSessions, path: Path, *, with_text: bool) -> int:
 
 
 def page_of(recording: Recording, *, with_text: bool) -> bytes:
-    """Everything in one file that asks nobody for anything."""
-    carried = exported(recording, with_text=with_text)
+    """The page as one file that loads nothing else."""
+    data = exported(recording, with_text=with_text)
     files = {name: body.decode() for name, (body, _) in page_files().items()}
     script, style = bundled(files), files["style.css"]
-    # "</script>" in what somebody said must not end the element; no other character can.
-    json = encode(carried).decode().replace("<", "\\u003c")
+    # "</script>" in a text must not end the element; "<" is the only character that could cause it.
+    json = encode(data).decode().replace("<", "\\u003c")
     policy = (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; img-src data:; "
         "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
@@ -86,7 +86,7 @@ def _hash(text: str) -> str:
 
 
 def bundled(files: dict[str, str]) -> str:
-    """The modules as one script, since a page from a file may load no other: each a function with its exports."""
+    """The modules as one script, since a page opened as a file may load no others: each module becomes a function."""
     order: list[str] = []
 
     def visit(name: str) -> None:
@@ -109,9 +109,9 @@ def exported(recording: Recording, *, with_text: bool) -> Exported:
     session, session_findings = recording.session(), findings(recording)
     replays = _replays(recording, replayer)
     if not with_text:
-        return Exported(_bare(session), _bare_findings(session, session_findings), [], replays)
-    words = [texts.redacted(content) for content in recording.requests.contents]
-    labels = [_label(text) for text in words]
+        return Exported(_without_text(session), _findings_without_text(session, session_findings), [], replays)
+    piece_texts = [texts.redacted(content) for content in recording.requests.contents]
+    labels = [_label(text) for text in piece_texts]
     pieces = [msgspec.structs.replace(piece, label=label) for piece, label in zip(session.pieces, labels, strict=True)]
     cleaned = msgspec.structs.replace(
         session,
@@ -122,42 +122,44 @@ def exported(recording: Recording, *, with_text: bool) -> Exported:
         marks=[msgspec.structs.replace(mark, text=redact(mark.text)) for mark in session.marks],
         notes=[redact(note) for note in session.notes],
     )
-    spenders = [Spender(_named(cleaned, each.piece), each.dollars, each.piece) for each in session_findings.spenders]
-    avoidable = [msgspec.structs.replace(each, text=_reworded(each, cleaned)) for each in session_findings.avoidable]
+    spenders = [
+        Spender(_piece_name(cleaned, each.piece), each.dollars, each.piece) for each in session_findings.spenders
+    ]
+    avoidable = [msgspec.structs.replace(each, text=_relabelled(each, cleaned)) for each in session_findings.avoidable]
     return Exported(
-        cleaned, msgspec.structs.replace(session_findings, spenders=spenders, avoidable=avoidable), words, replays
+        cleaned, msgspec.structs.replace(session_findings, spenders=spenders, avoidable=avoidable), piece_texts, replays
     )
 
 
 def _replays(recording: Recording, replays: Replays) -> WhatIf | None:
-    """Every strategy under the conditions of the session: the page cannot replay by itself."""
+    """Every strategy under the session's own conditions, because the page cannot replay by itself."""
     return replays.what_if(WhatIfQuery(runs.STRATEGIES)) if recording.trace.calls else None
 
 
 def _label(text: PieceText) -> str:
-    """From the redacted words: a secret that a label cuts in two would no longer look like one."""
+    """The label from the redacted text: a secret that a label cuts in two would no longer look like one."""
     return (
         one_line(" ".join(f"{part.name} {part.text[: 4 * LABEL]}".strip() for part in text.parts), LABEL) or "(empty)"
     )
 
 
-def _named(session: Overview, piece: int) -> str:
+def _piece_name(session: Overview, piece: int) -> str:
     return f"{session.sources[session.pieces[piece].source]}: {session.pieces[piece].label}"
 
 
-def _reworded(finding: Avoidable, session: Overview) -> str:
-    """A re-read ends with a label; it gets the redacted one."""
+def _relabelled(finding: Avoidable, session: Overview) -> str:
+    """The text of a finding: a re-read ends with a piece's label, which is replaced by the session's redacted one."""
     if finding.kind != "reread":
         return finding.text
     head, colon, _ = finding.text.partition(": ")
     return head + colon + session.pieces[finding.piece].label
 
 
-def _bare(session: Overview) -> Overview:
-    """Figures only: no word that anybody said, no name of a file or project."""
+def _without_text(session: Overview) -> Overview:
+    """The session's figures only: no text of the conversation, no name of a file or project."""
     counts: dict[str, int] = {}
 
-    def bare(piece: RequestPiece) -> RequestPiece:
+    def numbered(piece: RequestPiece) -> RequestPiece:
         source = session.sources[piece.source]
         counts[source] = counts.get(source, 0) + 1
         return msgspec.structs.replace(piece, label=f"{source} {counts[source]}")
@@ -167,21 +169,21 @@ def _bare(session: Overview) -> Overview:
         title=f"A session of {session.agent}",
         project="",
         file="",
-        pieces=[bare(piece) for piece in session.pieces],
-        marks=[_bare_mark(mark) for mark in session.marks],
+        pieces=[numbered(piece) for piece in session.pieces],
+        marks=[_mark_without_text(mark) for mark in session.marks],
         notes=[],
     )
 
 
-def _bare_mark(mark: Mark) -> Mark:
-    """Reasons and errors may quote; sizes and times do not."""
-    return msgspec.structs.replace(mark, text=_BARE.get(mark.kind, mark.text))
+def _mark_without_text(mark: Mark) -> Mark:
+    """The mark without its reason or error, which may quote the conversation; sizes and times stay."""
+    return msgspec.structs.replace(mark, text=_TEXT_BY_KIND.get(mark.kind, mark.text))
 
 
-def _bare_findings(session: Overview, found: CostFindings) -> CostFindings:
-    bare = _bare(session)
+def _findings_without_text(session: Overview, with_text: CostFindings) -> CostFindings:
+    cleaned = _without_text(session)
     return msgspec.structs.replace(
-        found,
-        avoidable=[msgspec.structs.replace(each, text=_reworded(each, bare)) for each in found.avoidable],
-        spenders=[Spender(_named(bare, each.piece), each.dollars, each.piece) for each in found.spenders],
+        with_text,
+        avoidable=[msgspec.structs.replace(each, text=_relabelled(each, cleaned)) for each in with_text.avoidable],
+        spenders=[Spender(_piece_name(cleaned, each.piece), each.dollars, each.piece) for each in with_text.spenders],
     )

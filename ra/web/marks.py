@@ -1,4 +1,4 @@
-"""Says in words what happened between the calls of a session: cuts, pauses, failures, extra calls, the cache."""
+"""Describes what happened between the calls of a session: cuts, pauses, failures, extra calls, the cache."""
 
 from collections.abc import Iterable, Mapping
 
@@ -35,12 +35,12 @@ _CACHE = {
     "long": "The cache is kept for an hour from here on",
     "bridge": "The cache was kept by a small call",
     "cut": "The session was compacted while the cache could still be read",
-    "let go": "The cache was let go",
+    "let go": "The cache was left to expire",
 }
 
 
 def marks_of(trace: Trace, *, lost: Iterable[int], pauses: Mapping[int, float]) -> list[Mark]:
-    """By call: `lost` are those that lost the cache for no reason, `pauses` those after so many idle seconds."""
+    """The marks, by call. `lost` are calls that lost the cache for no known reason, `pauses` idle seconds by call."""
     marks: list[Mark] = []
     event_count, model = 0, ""
     for number, call in enumerate(trace.calls):
@@ -52,7 +52,7 @@ def marks_of(trace: Trace, *, lost: Iterable[int], pauses: Mapping[int, float]) 
                     marks.append(Mark(number, "model", f"The model changed from {model} to {event.fact.model}."))
                 model = event.fact.model
         event_count = call.place
-    if trace.calls:  # no later call is there to show what happened after the last answer
+    if trace.calls:  # what happened after the last answer has no later call to appear at
         last = len(trace.calls) - 1
         after = [mark for event in trace.events[event_count:] if (mark := _mark(last, event))]
         marks += [structs.replace(mark, text=f"Afterwards: {mark.text}") for mark in after]
@@ -100,7 +100,7 @@ def _amount(dollars: str) -> str:
 
 
 def span(seconds: float) -> str:
-    """A time in words."""
+    """A duration with its unit."""
     if seconds < 90:
         return f"{seconds:.0f} s"
     if seconds < 5400:

@@ -1,4 +1,4 @@
-"""Builds what the page shows of a session, with the code of `ra cost` and `ra bench`, so that all figures agree."""
+"""Builds the page's view of a session, with the code of `ra cost` and `ra bench`, so that all figures agree."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -30,7 +30,7 @@ from ra.web.shares import Shares
 from ra.web.values import CallColumns, Overview, Rate, RequestPiece, SpendLine
 
 SLACK = 1024  # tokens; providers cache in blocks
-LABEL = 90  # characters of a piece in a list
+LABEL = 90  # characters of a piece's label
 AGENTS = {
     "ra-timeline": "ra",
     "claude-code": "Claude Code",
@@ -41,7 +41,7 @@ AGENTS = {
 
 
 class SessionSource(NamedTuple):
-    """A session to show: its events, and what is known about it from outside."""
+    """A session to show: its events, and what is known from outside them."""
 
     id: str
     events: Sequence[TimelineEvent]
@@ -51,22 +51,22 @@ class SessionSource(NamedTuple):
     project: str = ""
     file: str = ""
     stored: bool = False
-    forked_at: int = 0  # what came before was paid by another session
+    forked_at: int = 0  # earlier events were paid by another session
     window: int | None = None
     notes: Sequence[str] = ()
 
 
 class Paid(NamedTuple):
-    """What was paid, as the ledger sees it: each answer's bill, and the sum up to it."""
+    """The ledger's costs: the bill of each answer, and the running total."""
 
-    events: list[TimelineEvent]  # with a price on every bill that came without one
+    events: list[TimelineEvent]  # with a price added to every bill that had none
     dollars: dict[int, float]  # by the index of the answer
     spent: dict[int, float]
     total: float
 
 
 class Recording:
-    """A session with everything that the page asks about it; what costs time is computed once."""
+    """A session and everything that the page asks about it. Expensive results are computed once."""
 
     def __init__(self, source: SessionSource, prices: Prices, estimator: Estimator | None = None) -> None:
         self.source = source
@@ -74,22 +74,22 @@ class Recording:
         self.trace = Trace(
             source.name or source.id, source.model or runs.DEFAULT_MODEL, source.events, estimator or Estimator()
         )
-        self.requests = Requests(self.trace, own=_is_own(source.events))
+        self.requests = Requests(self.trace, own=_sent_by_ra(source.events))
         self.long_lived = runs.lives_long(self.trace)
         self.paid = _paid(source, prices)
         self._prefix_used = _prefix_used(self.trace)
         self.usages = self._usages()
         self.rates = [self._rates(call, usage) for call, usage in zip(self.trace.calls, self.usages, strict=True)]
         self.uncached = self._uncached()
-        self._memory: TraceNames | None = None
+        self._names: TraceNames | None = None
         self._session: Overview | None = None
 
     @property
-    def memory(self) -> TraceNames:
-        """What all replays share."""
-        if self._memory is None:
-            self._memory = TraceNames(self.trace)
-        return self._memory
+    def names(self) -> TraceNames:
+        """The names in the trace, which all replays share."""
+        if self._names is None:
+            self._names = TraceNames(self.trace)
+        return self._names
 
     def session(self) -> Overview:
         if self._session is None:
@@ -97,11 +97,11 @@ class Recording:
         return self._session
 
     def lifetime_s(self, call: RecordedCall) -> float:
-        """How long the provider keeps a prefix after this call."""
+        """The seconds for which the provider keeps a prefix after this call."""
         return rules_for(call.model, long_lived=self.long_lived).lifetime_s
 
     def _usages(self) -> list[Usage]:
-        """As billed; of calls without a bill, as the replay of `ra bench` estimates them."""
+        """The usage of each call as billed; without a bill, as the replay of `ra bench` estimates it."""
         if all(call.usage for call in self.trace.calls):
             return [call.usage for call in self.trace.calls if call.usage]
         replayed = _Billed(self.trace)
@@ -119,20 +119,20 @@ class Recording:
         return Rate(float(rates.input), float(rates.output), float(rates.cache_read), float(write))
 
     def reason(self, number: int) -> Literal["model", "pause", "lost"]:
-        """Why the cache did not hold what the call before had left in it."""
+        """Why the cache no longer held what the previous call had left in it."""
         before, call = self.trace.calls[number - 1], self.trace.calls[number]
         if call.model != before.model:
             return "model"
         return "pause" if self.idle_s(number) > self.lifetime_s(call) else "lost"
 
     def idle_s(self, number: int) -> float:
-        """How long nothing had used the prefix when this call began; a small call that keeps the cache uses it, too."""
+        """The seconds since the prefix was last used before this call, also by a small call that keeps the cache."""
         return self.trace.calls[number].time - self._prefix_used[number]
 
     def _uncached(self) -> dict[int, int]:
-        """Calls that paid in full for a prefix which the call before had left in the cache, and how many tokens of it.
+        """Calls that paid full price for a cached prefix of the previous request, and how many tokens of it.
 
-        The bill before says what was there: what it read and wrote, or all of it where providers do not bill writes.
+        The previous bill says what was cached: what it read and wrote, or all of it where providers do not bill writes.
         """
         writes = any(usage.cache_write for usage in self.usages)
         tokens = [self.requests.tokens(number) for number in range(len(self.requests.contents))]
@@ -146,8 +146,8 @@ class Recording:
             if not number or not ends or not ends[-1]:
                 continue
             before = self.usages[number - 1]
-            left = before.cache_read + before.cache_write if writes else before.total_input
-            missing = min(round(prefix * usage.total_input / ends[-1]), left) - usage.cache_read
+            cached = before.cache_read + before.cache_write if writes else before.total_input
+            missing = min(round(prefix * usage.total_input / ends[-1]), cached) - usage.cache_read
             cached_at_all = writes or any(usage.cache_read for usage in self.usages[:number])
             if cached_at_all and missing > max(SLACK, usage.total_input // 4):
                 uncached[number] = missing
@@ -227,7 +227,7 @@ class Recording:
             calls.reply.append(sent.reply)
             calls.stack.append(_scaled(sums, usage.total_input))
             calls.fresh.append(_fresh(pieces, tokens, source, sums, usage))
-        if self.trace.measured:  # bills before the first answer, and calls without one
+        if self.trace.measured:  # includes bills before the first answer, and calls without a bill
             for number in range(1, len(calls.spent)):
                 calls.spent[number] = max(calls.spent[number], calls.spent[number - 1])
         return calls
@@ -273,12 +273,12 @@ class Recording:
 
     @property
     def divided(self) -> bool:
-        """Is there a bill that does not say what its request held?"""
+        """Whether a bill lacks the sizes of its request's parts, so that `lines` divides it by the request."""
         bills = (event.fact for event in self.paid.events if event.at > self.source.forked_at)
         return any(isinstance(bill, Spent) and bill.purpose == "turn" and not bill.parts for bill in bills)
 
     def lines(self) -> dict[ledger.By, list[SpendLine]]:
-        """Spending as `ra cost --by` shows it. Where a bill does not say what its request held, the request does."""
+        """Spending as `ra cost --by` shows it. A bill without the sizes of its parts is divided by its request's."""
         session = self.session()
         parts = {
             call.place: {name: size for name, size in zip(session.sources, sizes, strict=True) if size}
@@ -291,14 +291,14 @@ class Recording:
                 case Said(message) | Cut(message) if message.role == "assistant":
                     answer = index
                 case Spent(purpose="turn") as spent if event.at > self.source.forked_at and not spent.parts:
-                    known = Spent(
+                    divided = Spent(
                         spent.model,
                         spent.usage,
                         spent.dollars,
                         parts=parts.get(answer, {}),
                         long_lived=spent.long_lived,
                     )
-                    bills.append(TimelineEvent(event.at, event.time, known))
+                    bills.append(TimelineEvent(event.at, event.time, divided))
                 case Spent() if event.at > self.source.forked_at:
                     bills.append(event)
                 case _:
@@ -318,13 +318,13 @@ class Recording:
         return [number for number in self.uncached if self.reason(number) == "lost"]
 
     def _pauses(self) -> dict[int, float]:
-        """Calls that came when the prefix had expired, and how long nothing had used it."""
+        """Calls after the prefix had expired, with the seconds since it was last used."""
         idle = {number: self.idle_s(number) for number in range(1, len(self.trace.calls))}
         return {number: idle_s for number, idle_s in idle.items() if idle_s > self.lifetime_s(self.trace.calls[number])}
 
 
 class _Billed(Recorded):
-    """What was really sent, with the bill of the replay for each call."""
+    """The recorded requests, with the replay's bill for each call."""
 
     def __init__(self, trace: Trace) -> None:
         super().__init__(trace)
@@ -335,7 +335,7 @@ class _Billed(Recorded):
 
 
 def price_row(prices: Prices, call: RecordedCall, trace: Trace) -> PriceRow | None:
-    """The prices of a call: those of its day, or of the model that stands in for one that nobody knows."""
+    """The prices of a call on its day; an estimate of an unknown model uses those of the default model."""
     row = prices.row(call.model, at=call.time)
     return row if row or trace.measured else prices.row(runs.DEFAULT_MODEL, at=call.time)
 
@@ -349,8 +349,8 @@ def list_price(usage: Usage, rate: Rate) -> float:
     ) / 1e6
 
 
-def _is_own(events: Sequence[TimelineEvent]) -> bool:
-    """Did ra itself send it? Only its bills say what the requests held; a session that was imported has others."""
+def _sent_by_ra(events: Sequence[TimelineEvent]) -> bool:
+    """Whether ra itself sent the requests: only its bills contain the sizes of a request's parts."""
     return any(isinstance(event.fact, Spent) and event.fact.parts for event in events)
 
 
@@ -375,19 +375,19 @@ def _paid(source: SessionSource, prices: Prices) -> Paid:
 
 
 def _scaled(sums: Sequence[float], total: int) -> list[int]:
-    """The sizes by source, so that they add up to what the provider counted."""
-    whole = sum(sums)
+    """The sizes by source, scaled so that they add up to the provider's count."""
+    counted = sum(sums)
     scaled, position, shared = [], 0.0, 0
     for size in sums:
         position += size
-        end = round(total * position / whole) if whole else 0
+        end = round(total * position / counted) if counted else 0
         scaled.append(end - shared)
         shared = end
     return scaled
 
 
 def _fresh(pieces: list[int], tokens: list[int], source: list[int], sums: list[int], usage: Usage) -> list[int]:
-    """What of the request was not read from the cache, by source: its end, since a cache holds a beginning."""
+    """The uncached tokens by source. They are the end of the request, because a cache holds a prefix."""
     new_tokens = usage.input + usage.cache_write
     if not usage.cache_read:
         return _scaled(sums, new_tokens)
@@ -403,7 +403,7 @@ def _fresh(pieces: list[int], tokens: list[int], source: list[int], sums: list[i
 
 
 def _prefix_used(trace: Trace) -> list[float]:
-    """When the prefix of each call was last used before it: by the call before, or by a small call in the pause."""
+    """When each call's prefix was last used before it: by the previous call, or by a small call during the pause."""
     times = [call.time for call in trace.calls[:1]]
     for before, call in pairwise(trace.calls):
         bridges = [event.time for event in trace.events[before.place : call.place] if _keeps_cache(event, call.model)]
@@ -416,7 +416,7 @@ def _keeps_cache(event: TimelineEvent, model: str) -> bool:
 
 
 def label(content: Content) -> str:
-    """One line that tells a piece from the others."""
+    """One line that distinguishes a piece from the others."""
     match content:
         case ToolSpec(name=name, description=description):
             return one_line(f"{name}: {description}", LABEL)

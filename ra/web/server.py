@@ -1,4 +1,4 @@
-"""Serves the page: its files and its API behind one guard, alone for `ra open` or beside the API of `ra serve`."""
+"""Serves the page: its files and its API behind one guard, by itself for `ra open` or beside the API of `ra serve`."""
 
 import asyncio
 import contextlib
@@ -25,8 +25,8 @@ from ra.web.access import HEADERS, NOBODY, Visitors
 from ra.web.api import SessionApi
 from ra.web.sessions import ShownSessions
 
-PREFIX = "/open"  # of the page beside another API
-SWITCH_S = 0.001  # a replay in one thread must not hold up the text that another asks for
+PREFIX = "/open"  # the page's path beside another API
+SWITCH_S = 0.001  # a replay in one thread must not delay a text request in another
 MEDIA = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 
 
@@ -52,7 +52,12 @@ class SessionPage:
                 Route("/{name:str}", self._file, methods=["GET"]),
                 *SessionApi(sessions).routes(),
             ],
-            exception_handlers={Refusal: _refused, UserError: _not_here, RaError: _failed, HTTPException: _no_route},
+            exception_handlers={
+                Refusal: _refused,
+                UserError: _missing_session,
+                RaError: _failed,
+                HTTPException: _no_route,
+            },
         )
         self._app.router.redirect_slashes = False
 
@@ -60,13 +65,13 @@ class SessionPage:
         return _Guarded(self._app, visitors, prefix="")
 
     def beside(self, api: ASGIApp, access_rules: AccessRules) -> ASGIApp:
-        """The page under a prefix, the API everywhere else."""
+        """The page under PREFIX, the other API everywhere else."""
         inner = Starlette(routes=[Mount(PREFIX, self._app)])
         inner.router.redirect_slashes = False
         return _Beside(_Guarded(inner, Visitors(access_rules), prefix=PREFIX), api)
 
     def prepare(self) -> None:
-        """Read transcripts and make the newest session ready, in the background, while the browser starts."""
+        """Reads transcripts and prepares the newest session in the background, while the browser starts."""
         threading.Thread(target=self._sessions.prepare, daemon=True, name="sessions").start()
 
     async def _index(self, _: Request) -> Response:
@@ -86,12 +91,12 @@ class _Beside:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         path = scope.get("path", "")
-        ours = path == PREFIX or path.startswith(f"{PREFIX}/")
-        await (self._page if ours else self._api)(scope, receive, send)
+        is_page = path == PREFIX or path.startswith(f"{PREFIX}/")
+        await (self._page if is_page else self._api)(scope, receive, send)
 
 
 class _Guarded:
-    """Stands before everything else, the unknown path included, and puts its headers on every answer."""
+    """Checks every request, also for unknown paths, and adds the headers to every response."""
 
     def __init__(self, app: ASGIApp, visitors: Visitors, *, prefix: str) -> None:
         self._app, self._visitors, self._prefix = app, visitors, prefix
@@ -101,14 +106,14 @@ class _Guarded:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                ours = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", []), *ours]
+                guard_headers = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
+                message["headers"] = [*message.get("headers", []), *guard_headers]
             await send(message)
 
         await (self._answer(scope) or self._app)(scope, receive, send_with_headers)
 
     def _answer(self, scope: Scope) -> Response | None:
-        """What is answered before the page is asked: a refusal, or the way in."""
+        """The response instead of the page: a refusal, a login or a redirect; None when the request may pass."""
         request = Request(scope)
         headers = {name.lower(): ", ".join(request.headers.getlist(name)) for name in request.headers}
         path, home = scope["path"], f"{self._prefix}/"
@@ -124,7 +129,7 @@ class _Guarded:
 
 
 def open_page(sessions: ShownSessions, *, port: int, started: Callable[[str], None]) -> int:
-    """Serve the page on the loopback until a signal comes; `started` is told the address with its token."""
+    """Serves the page on the loopback until a signal arrives; passes the address with its token to `started`."""
     sys.setswitchinterval(SWITCH_S)
     one_time = secrets.token_urlsafe(24)
     visitors = Visitors(AccessRules(secrets.token_urlsafe(32), NOBODY), one_time=one_time)
@@ -150,7 +155,7 @@ async def _run(server: HttpServer, listening: Any, address: str, started: Callab
     started(address)
     with contextlib.suppress(asyncio.CancelledError):
         await server.serve([listening])
-    # Ctrl-C is how this command ends; SIGTERM is somebody else's wish, and told as such.
+    # Ctrl-C is the normal end of this command; SIGTERM comes from outside and is reported in the exit code.
     return 0 if received[:1] == [signal.SIGINT] else 128 + received[0] if received else 1
 
 
@@ -164,8 +169,8 @@ async def _refused(_: Request, error: Exception) -> Response:
     return _refusal(error, page=False)
 
 
-async def _not_here(_: Request, error: Exception) -> Response:
-    """The only mistake that is left to a reader: a session that is not there."""
+async def _missing_session(_: Request, error: Exception) -> Response:
+    """The only UserError that a reader can cause: the session does not exist."""
     return JSONResponse({"error": str(error)}, 404)
 
 

@@ -1,4 +1,4 @@
-"""The sessions that the page shows: those of ra's store, and transcripts in files and folders."""
+"""Finds and prepares the sessions that the page shows: those of ra's store, and transcripts in files and folders."""
 
 import contextlib
 import threading
@@ -28,11 +28,11 @@ from ra.web.values import Card, Choices, CostFindings, Day, NextRequest, Session
 from ra.web.whatif import Replays, WhatIfQuery
 
 MOST_SESSIONS = 500
-OPEN_RECORDINGS = 4  # held ready; a long session takes a hundred megabytes
-OFFERED = ("nothing", "auto")  # the strategies that the page has ticked
+OPEN_RECORDINGS = 4  # kept in memory; a long session takes a hundred megabytes
+OFFERED = ("nothing", "auto")  # the strategies that the page selects by default
 AFTER_PICTURE_S = 2.0
-REPLAYED_AHEAD = 1000  # calls; more would keep the machine busy for nobody
-SPARK = 60  # points of the small picture
+REPLAYED_AHEAD = 1000  # calls; more would load the machine without a request
+SPARK = 60  # points of the small chart in the list
 
 
 class _File:
@@ -42,15 +42,15 @@ class _File:
         self.path, self.number, self.card, self.bills = path, number, card, bills
 
 
-class _Ready:
-    """A session that is held ready, as it was at `version`."""
+class _Prepared:
+    """A session kept in memory, as it was at `version`."""
 
     def __init__(self, version: int, recording: Recording) -> None:
         self.version, self.recording, self.replays = version, recording, Replays(recording)
 
 
 class ShownSessions:
-    """Finds sessions and holds the newest ones ready. Files are read in the background, one after the other."""
+    """Finds sessions and keeps the newest ones in memory. Files are read in the background, one after the other."""
 
     def __init__(
         self, app: App, *, paths: Sequence[Path] = (), sessions: Sequence[str] = (), everywhere: bool = False
@@ -64,27 +64,27 @@ class ShownSessions:
         self._files: dict[str, _File] = {}
         self._lock = threading.Lock()
         self._building = threading.Lock()
-        self._ready: OrderedDict[str, _Ready] = OrderedDict()
-        self._estimators: dict[str, Estimator] = {}  # by session: one that grows is counted anew only where it is new
+        self._prepared: OrderedDict[str, _Prepared] = OrderedDict()
+        self._estimators: dict[str, Estimator] = {}  # by session: when one grows, only its new part is counted
         transcripts = files.find(paths)
         self.skipped = transcripts.skipped
         self._waiting = list(transcripts.files)
         self.pending = len(self._waiting)
-        self._only = len(self._waiting) == 1  # its transcript is kept from the list to the picture: nobody looks first
+        self._only = len(self._waiting) == 1  # keep its transcript: it is opened next
         self._just_read: tuple[int, list[Transcript]] | None = None
 
     # --- the list ---
 
     def prepare(self) -> None:
-        """Read what there is, and make the newest session ready: it is what most people look at first.
+        """Reads all transcripts and prepares the newest session, which most people open first.
 
-        So are the replays that the page offers first, a little later: by then the picture has been sent.
+        Then computes the replays that the page shows first, a little later, so that the chart has been sent by then.
         """
         self.read_files()
         cards = self.catalog().cards
         if not cards or not cards[0].calls:
             return
-        with contextlib.suppress(RaError):  # who asks for it is told
+        with contextlib.suppress(RaError):  # a request for the session reports the error
             self.recording(cards[0].id)
             if cards[0].calls > REPLAYED_AHEAD:
                 return
@@ -93,7 +93,7 @@ class ShownSessions:
                 self.what_if(cards[0].id, WhatIfQuery((strategy,)))
 
     def read_files(self) -> None:
-        """Read every transcript once, for the list. Meant for a thread of its own."""
+        """Reads every transcript once, for the list. Meant for a separate thread."""
         while self._waiting:
             self._read_file(self._waiting.pop(0))
             self.pending -= 1
@@ -128,7 +128,7 @@ class ShownSessions:
             for file in self._files.values():
                 cards.append(file.card)
                 bills[file.card.id] = file.bills
-        cards.sort(key=_newest)
+        cards.sort(key=_by_date)
         days = ledger.fold(bills.items(), by="day", rows=self._prices.row)
         single = cards[0].id if self._named and len(cards) == 1 and not self.pending else ""
         return SessionOverview(
@@ -165,38 +165,38 @@ class ShownSessions:
         return self._store.info(id).events
 
     def recording(self, id: str) -> Recording:
-        """The session, as new as it is now. Raises UserError."""
-        return self._made_ready(id).recording
+        """The session in its current state. Raises UserError."""
+        return self._prepared_session(id).recording
 
     def findings(self, id: str) -> CostFindings:
-        ready = self._made_ready(id)
-        return findings(ready.recording)
+        prepared = self._prepared_session(id)
+        return findings(prepared.recording)
 
     def what_if(self, id: str, query: WhatIfQuery) -> WhatIf:
-        return self._made_ready(id).replays.what_if(query)
+        return self._prepared_session(id).replays.what_if(query)
 
-    def _made_ready(self, id: str) -> _Ready:
+    def _prepared_session(self, id: str) -> _Prepared:
         version = self.version(id)
-        with self._building:  # two of them at once would only be slower
-            ready = self._ready.get(id)
-            if ready is None or ready.version != version:
+        with self._building:  # two at once would only be slower
+            prepared = self._prepared.get(id)
+            if prepared is None or prepared.version != version:
                 estimator = self._estimators.setdefault(id, Estimator())
                 source = self._source(id, version)
-                self._ready[id] = ready = _Ready(version, Recording(source, self._prices, estimator))
-                ready.recording.session()
-            self._ready.move_to_end(id)
-            while len(self._ready) > OPEN_RECORDINGS:
-                closed, _ = self._ready.popitem(last=False)
+                self._prepared[id] = prepared = _Prepared(version, Recording(source, self._prices, estimator))
+                prepared.recording.session()
+            self._prepared.move_to_end(id)
+            while len(self._prepared) > OPEN_RECORDINGS:
+                closed, _ = self._prepared.popitem(last=False)
                 del self._estimators[closed]
-        return ready
+        return prepared
 
     def choices(self) -> Choices:
-        """What a what-if can be made of: strategies, and the models of the catalog that have a price."""
+        """The options of a what-if: strategies, and the models of the catalog that have a price."""
         models = {row.info.id for row in catalog.rows() if self._prices.row(row.info.id, row.provider)}
         return Choices(list(runs.STRATEGIES), sorted(models))
 
     async def next_request(self, id: str) -> NextRequest | None:
-        """What the next request of a stored session holds: the figures of `ra context`."""
+        """The size and price of a stored session's next request: the figures of `ra context`."""
         if self._file(id) is not None:
             return None
         session = self._app.stored(id)
@@ -209,7 +209,7 @@ class ShownSessions:
         return NextRequest(report.total, report.cached, float(report.cost) if report.cost else None, report.window)
 
     def _transcripts(self, path: Path, version: int) -> list[Transcript]:
-        """What the file holds; as the list has just read it, if it has not changed since."""
+        """The transcripts in a file; those that the list has just read, if the file is unchanged since."""
         just_read, self._just_read = self._just_read, None
         return just_read[1] if just_read is not None and just_read[0] == version else read(path)
 
@@ -243,7 +243,7 @@ class ShownSessions:
         with self._lock:
             file = self._files.get(id)
         if file is None:
-            raise UserError("There is no such session here.")
+            raise UserError("This page does not show that session.")
         return file
 
     def _row_at(self, model: str, at: float) -> PriceRow | None:
@@ -251,12 +251,12 @@ class ShownSessions:
 
 
 def _version(path: Path) -> int:
-    """A number that changes when the file does."""
+    """A number that changes with the file."""
     status = path.stat()
     return status.st_mtime_ns ^ status.st_size
 
 
-def _newest(card: Card) -> float:
+def _by_date(card: Card) -> float:
     return -card.updated
 
 
@@ -304,7 +304,7 @@ def _windows(bills: Iterable[TimelineEvent]) -> list[int]:
 
 
 def _thin(windows: list[int]) -> list[int]:
-    """At most so many: the largest of each stretch, since that is what a picture of the window is about."""
+    """At most SPARK windows: the largest of each stretch, since the chart shows how full the window was."""
     if len(windows) <= SPARK:
         return windows
     edges = [round(index * len(windows) / SPARK) for index in range(SPARK + 1)]

@@ -8,32 +8,32 @@ from ra.web.values import Rate
 
 
 class Shares:
-    """How the bills divide among the pieces: each pays for its place in every request that carried it.
+    """Divides bills among pieces: each piece pays for its position in every request that carried it.
 
-    A request is read from the cache up to some place, written up to another, and plain input from there on. Pieces that
-    lie in the part that is read pay the same for each of their tokens, so one running sum serves them all: the work is
-    in what is new, not in what is carried.
+    A request is read from the cache up to one position, written up to another, and plain input after that. Each token
+    of the pieces that are read costs the same, so one running sum serves them all: the work grows with the new pieces,
+    not with the carried ones.
     """
 
     def __init__(self, tokens: Sequence[int]) -> None:
         self.dollars = [0.0] * len(tokens)
         self._tokens = tokens
         self._pieces: list[int] = []
-        self._ends: list[int] = []  # of the pieces, in tokens as we count them
-        self._read = 0.0  # dollars that a token has paid so far for being read with every request
-        self._since: list[float] = []  # of the pieces that are read: the sum when that began
+        self._ends: list[int] = []  # of the pieces, in our own token count
+        self._read = 0.0  # dollars per token for all cache reads so far
+        self._since: list[float] = []  # of the pieces that are read: `_read` when that began
 
     def bill(self, sent: RequestChange, *, read: int, write: int, total: int, rate: Rate, factor: float) -> None:
-        """One call; `factor` is what was paid for each dollar of the list price."""
+        """Adds one call; `factor` is the ratio of the paid to the list price."""
         self._settle(min(sent.keep, len(self._since)))
         del self._pieces[sent.keep :], self._ends[sent.keep :]
         for number in sent.added:
             self._pieces.append(number)
             self._ends.append((self._ends[-1] if self._ends else 0) + self._tokens[number])
-        whole = self._ends[-1] if self._ends else 0
-        if not whole or not total:
+        counted = self._ends[-1] if self._ends else 0
+        if not counted or not total:
             return
-        scale = total / whole
+        scale = total / counted
         cached = bisect_right(self._ends, read / scale)
         self._settle(min(cached, len(self._since)))
         self._since += [self._read] * (cached - len(self._since))
@@ -52,7 +52,7 @@ class Shares:
         return self.dollars
 
     def _settle(self, keep: int) -> None:
-        """The pieces from here on are no longer read along."""
+        """Settles the pieces from position `keep` on, which are no longer read from the cache."""
         for index in range(keep, len(self._since)):
             number = self._pieces[index]
             self.dollars[number] += self._tokens[number] * (self._read - self._since[index])

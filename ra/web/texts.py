@@ -1,4 +1,4 @@
-"""The words of a session: what a piece says, part by part, and where a phrase occurs."""
+"""The texts of a session: those of a piece, part by part, and the places where a phrase occurs."""
 
 import json
 from collections.abc import Iterator
@@ -21,8 +21,8 @@ AROUND = 60
 MOST_HITS = 200
 
 
-def words(content: Content, *, start: int = 0, part: int | None = None, page: int = PAGE) -> PieceText:
-    """What a piece says, each part up to a page; `part` and `start` turn the pages of one."""
+def piece_text(content: Content, *, start: int = 0, part: int | None = None, page: int = PAGE) -> PieceText:
+    """The text of a piece, at most a page of each part; `part` and `start` select a later page of one part."""
     parts = []
     for number, (kind, name, text) in enumerate(texts(content)):
         if part is not None and number != part:
@@ -34,7 +34,7 @@ def words(content: Content, *, start: int = 0, part: int | None = None, page: in
 
 
 def redacted(content: Content) -> PieceText:
-    """All that a piece says, without what looks like a secret."""
+    """The complete text of a piece, without anything that looks like a secret."""
     return PieceText([TextPart(kind, clean(name), redact(clean(text))) for kind, name, text in texts(content)])
 
 
@@ -58,8 +58,8 @@ def _part(block: Block) -> tuple[Kind, str, str]:
         case ToolCall(name=name, args=args, broken=broken):
             return "call", name, broken or _json(args)
         case ToolResult(name=name, content=content, is_error=is_error):
-            text_said = "\n".join(part.text if isinstance(part, Text) else _attached(part) for part in content)
-            return "error" if is_error else "result", name, text_said
+            result_text = "\n".join(part.text if isinstance(part, Text) else _attached(part) for part in content)
+            return "error" if is_error else "result", name, result_text
         case Image() | Document():
             return "attachment", "", _attached(block)
 
@@ -76,7 +76,7 @@ def _json(value: object) -> str:
 
 
 def search(contents: list[Content], phrase: str, *, most: int = MOST_HITS) -> SearchHits:
-    """The pieces that hold the phrase, in order, whatever its case; the first place in each."""
+    """The pieces that contain the phrase, in order, ignoring case; the first place in each."""
     folded_phrase = phrase.casefold()
     hits: list[SearchHit] = []
     for number, content in enumerate(contents):

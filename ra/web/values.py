@@ -1,4 +1,4 @@
-"""The JSON of the page: what its server answers, as typed values with the names that scripts see in camelCase."""
+"""The JSON types that the page's server sends, with camelCase names for scripts."""
 
 from typing import Literal
 
@@ -6,15 +6,15 @@ import msgspec
 
 
 class Shown(msgspec.Struct, frozen=True, rename="camel"):
-    """Base of everything that the page is sent."""
+    """Base of all values that are sent to the page."""
 
 
 class Card(Shown, frozen=True):
-    """A session in the list. `windows` are the sizes of its requests, thinned out for a small picture."""
+    """A session in the list. `windows` are the sizes of its requests, reduced for a small chart."""
 
     id: str
     title: str
-    agent: str  # whose transcript it is: ra, Claude Code, Codex, pi …
+    agent: str  # the program that wrote the transcript: ra, Claude Code, Codex, pi …
     project: str
     model: str
     started: float
@@ -39,13 +39,13 @@ class SessionOverview(Shown, frozen=True):
     days: list[Day]
     pending: int
     skipped: list[str]
-    single: str = ""  # the session that was named, if it was only one
+    single: str = ""  # the session that the user named, if only one
 
 
 class RequestPiece(Shown, frozen=True):
-    """A section, the tools or a message, in one form: shortened, it is another piece with the same `at`.
+    """A section, a tool or a message in one form: a shortened form is another piece with the same `at`.
 
-    `first` and `last` are numbers of calls, -1 when it was in no request. `dollars` is its share of the bills.
+    `first` and `last` are numbers of calls, -1 when no request had the piece. `dollars` is its share of the bills.
     """
 
     at: int  # position in the timeline; 0: not part of the conversation
@@ -60,10 +60,10 @@ class RequestPiece(Shown, frozen=True):
 
 
 class CallColumns(Shown, frozen=True):
-    """The model calls, a list for each column.
+    """The model calls, with a list for each column.
 
-    Request N is the first `keep[N]` pieces of request N − 1, then `added[N]` (indexes of pieces). `spent` is what was
-    paid up to this call, summaries, planner and sub-agents included.
+    Request N is the first `keep[N]` pieces of request N − 1, then `added[N]` (indexes of pieces). `spent` is the total
+    price up to this call, including summaries, planner and sub-agents.
     """
 
     at: list[int]  # position of the answer
@@ -81,11 +81,11 @@ class CallColumns(Shown, frozen=True):
     added: list[list[int]]
     reply: list[int]
     stack: list[list[int]]  # tokens of the request by source
-    fresh: list[list[int]]  # those of them that were not read from the cache
+    fresh: list[list[int]]  # the part of `stack` that was not read from the cache
 
 
 class Mark(Shown, frozen=True):
-    """Something that happened before a call, in words."""
+    """A description of something that happened before a call."""
 
     call: int
     kind: Literal["cut", "rotation", "edit", "failure", "model", "pause", "lost", "aside", "cache"]
@@ -103,7 +103,7 @@ class SpendLine(Shown, frozen=True):
 
 
 class Rate(Shown, frozen=True):
-    """Dollars for a million tokens."""
+    """Dollars per million tokens."""
 
     input: float
     output: float
@@ -121,7 +121,7 @@ class NextRequest(Shown, frozen=True):
 
 
 class Overview(Shown, frozen=True):
-    """Everything about a session but its texts and what takes longer to compute."""
+    """A session without its texts and without what takes longer to compute."""
 
     id: str
     title: str
@@ -131,9 +131,9 @@ class Overview(Shown, frozen=True):
     file: str
     stored: bool  # in ra's own store: `ra context --session ID` works
     window: int | None
-    billed: bool  # the provider's own figures; else all of it is estimated
+    billed: bool  # the provider's own figures; otherwise all figures are estimates
     total: float
-    unpriced: int  # calls whose price nobody knows
+    unpriced: int  # calls whose price is unknown
     sources: list[str]
     models: list[str]
     rates: list[Rate]
@@ -144,13 +144,13 @@ class Overview(Shown, frozen=True):
 
 
 class Avoidable(Shown, frozen=True):
-    """A cost that need not have been, in words."""
+    """An avoidable cost, with its description."""
 
     kind: Literal["lost", "pause", "model", "reread"]
     text: str
     dollars: float
     call: int
-    piece: int = -1  # what was read again
+    piece: int = -1  # the piece that was read again
 
 
 class Spender(Shown, frozen=True):
@@ -160,10 +160,10 @@ class Spender(Shown, frozen=True):
 
 
 class CostFindings(Shown, frozen=True):
-    """What takes a replay or the ledger to find out.
+    """The findings that need a replay or the ledger.
 
-    `divided`: the bills do not say what their requests held, so that the page divided them by what the requests
-    carried; `ra cost` has all of it as other input.
+    `divided`: the bills lack the sizes of their requests' parts, so the page divided them by the requests themselves;
+    `ra cost` counts these calls as other input.
     """
 
     avoidable: list[Avoidable]
@@ -175,7 +175,7 @@ class CostFindings(Shown, frozen=True):
 
 
 class TextPart(Shown, frozen=True):
-    """A block of a message. `more` is where the rest begins, 0 at its end."""
+    """A block of a message. `more` is where the next page begins, 0 at the end."""
 
     kind: Literal["text", "thinking", "call", "result", "error", "attachment"]
     name: str
@@ -201,10 +201,10 @@ class SearchHits(Shown, frozen=True):
 
 
 class Curve(Shown, frozen=True):
-    """A strategy on the session: a row of `ra bench context`, and its course call by call.
+    """A replay of the session with one strategy: a row of `ra bench context`, and its values call by call.
 
-    `names`, `lines` and `user_words` are the shares of what was needed again that was still visible, each also without
-    what only an index shows.
+    `names`, `lines` and `user_words` are the shares of later needed content that was still visible, each also without
+    the content that only an index shows.
     """
 
     strategy: str
@@ -232,7 +232,7 @@ class WhatIf(Shown, frozen=True):
     lifetime_s: float
     recorded: Curve
     rows: list[Curve]
-    billed: float | None  # the recorded bill, to compare the replay with
+    billed: float | None  # the recorded bill, to compare with the replay
     skipped: list[str]
 
 
@@ -242,7 +242,7 @@ class Choices(Shown, frozen=True):
 
 
 class Exported(Shown, frozen=True):
-    """What a page to share carries along. `texts` has an entry for each piece, or none without text."""
+    """The data inside an exported page. `texts` has an entry for each piece, or is empty without text."""
 
     session: Overview
     findings: CostFindings

@@ -1,4 +1,4 @@
-"""Replays a session under other conditions with the code of `ra bench context`, and tells its course call by call."""
+"""Replays a session under other conditions with the code of `ra bench context`, and returns its course by call."""
 
 import threading
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from ra.web.values import Curve, WhatIf
 
 
 class WhatIfQuery(Value, frozen=True):
-    """What the page asks for. Without a model, a window or a lifetime, those of the recording."""
+    """A what-if of the page. Without a model, a window or a lifetime, those of the recording apply."""
 
     strategies: tuple[str, ...]
     model: str = ""
@@ -25,7 +25,7 @@ class WhatIfQuery(Value, frozen=True):
 
 
 class Replays:
-    """What was replayed of a recording. Each replay is made once: who asks for one that is under way waits for it."""
+    """The replays of a recording. Each is computed once: later requests wait for one that is running."""
 
     def __init__(self, recording: Recording) -> None:
         self._recording = recording
@@ -34,7 +34,7 @@ class Replays:
         self._recorded: dict[tuple[str, bool | None], StrategyResult] = {}
 
     def what_if(self, query: WhatIfQuery) -> WhatIf:
-        """Raises UserError."""
+        """The answer to a query, computed or waited for. Raises UserError."""
         with self._lock:
             answer = self._answers.get(query)
             first = answer is None
@@ -43,7 +43,7 @@ class Replays:
         if first:
             try:
                 answer.set_result(self._replayed(query))
-            except BaseException as error:  # whoever waits must hear of it
+            except BaseException as error:  # also reported to the threads that wait
                 answer.set_exception(error)
                 raise
         return answer.result()
@@ -51,7 +51,7 @@ class Replays:
     def recorded(
         self, trace: Trace, names: TraceNames, query: WhatIfQuery, market: Callable[[str], Market]
     ) -> StrategyResult:
-        """What was really sent, against the simulated cache; no window changes it."""
+        """The recorded requests against the simulated cache; independent of the window."""
         key = (query.model, query.long_lived)
         if key not in self._recorded:
             self._recorded[key] = replay(trace, names, Recorded(trace), market, as_billed=True)
@@ -62,7 +62,7 @@ class Replays:
         strategies = runs.check(query.strategies)
         if query.model and prices.row(query.model) is None:
             raise UserError(f"No price is known for {query.model!r}. Add it under app.prices in ra.yaml.")
-        trace, names = recording.trace, recording.memory
+        trace, names = recording.trace, recording.names
         if query.model and query.model != trace.model:
             trace = Trace(trace.name, query.model, recording.source.events, trace.estimator)
             names = TraceNames(trace)
@@ -113,7 +113,7 @@ def _curve(row: StrategyResult) -> Curve:
 
 
 def conditions_of(query: dict[str, str]) -> WhatIfQuery:
-    """From the address. Raises UserError."""
+    """The query from the parameters of an address. Raises UserError."""
     names = tuple(name.strip() for name in query.get("strategies", "").split(",") if name.strip())
     window = query.get("window", "")
     if window and not (window.isascii() and window.isdigit() and 1000 <= int(window[:9]) <= 10_000_000):

@@ -14,7 +14,7 @@ from ra.providers.script import Call as ScriptedCall
 from ra.providers.script import Step
 from ra.testing.server import LoopbackServer
 from ra.web.sessions import ShownSessions
-from ra.web.texts import words
+from ra.web.texts import piece_text
 from ra.web.whatif import WhatIfQuery
 from tests.cli.conftest import Shell
 from tests.web import transcripts
@@ -248,5 +248,5 @@ def test_the_position_of_a_piece_is_what_recall_reads(shell: Shell, monkeypatch:
     (result,) = [number for number, piece in enumerate(overview.pieces) if piece.role == "tool"]
     recalled = shell.ra("recall", f"#{overview.pieces[result].at}").stdout.decode()
     assert "twelve apples" in recalled
-    assert "twelve apples" in words(recording.requests.contents[result]).parts[0].text
+    assert "twelve apples" in piece_text(recording.requests.contents[result]).parts[0].text
     assert overview.sources[overview.pieces[result].source] == "tool:Read"

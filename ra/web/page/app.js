@@ -1,4 +1,4 @@
-/** Starts the page: one session, or the list of them; the address after # says which. */
+/** Starts the page: one session or the list of them, depending on the address after #. */
 
 import { el, fill } from "./dom.js";
 import { ListView } from "./list.js";
@@ -78,13 +78,13 @@ const KEYS = [
 
 const darkness = matchMedia("(prefers-color-scheme: dark)");
 
-/** What the reader chose; without a choice, what the system has. */
+/** The theme that the reader chose; otherwise that of the system. */
 function preferredTheme() {
   try {
     const chosen = localStorage.getItem("theme");
     if (chosen === "dark" || chosen === "light") return chosen;
   } catch {
-    // Pages from a file may have no storage.
+    // A page opened from a file may have no storage.
   }
   return darkness.matches ? "dark" : "light";
 }
@@ -100,7 +100,7 @@ function turn() {
   try {
     localStorage.setItem("theme", other);
   } catch {
-    // As above.
+    // Without storage, the choice lasts until the page is closed.
   }
   dress(other);
 }

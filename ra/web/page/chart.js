@@ -1,9 +1,9 @@
-/** The picture of a session: the window call by call, what happened, and the dollars so far. */
+/** The chart of a session: the window call by call, events, and the dollars so far. */
 
 import { clock, dollars, el, fill, moment, percent, short, tokens } from "./dom.js";
 import { colour, hatching, layersOf, style } from "./paint.js";
 
-/** Signs of what happened; each is a shape, so that no colour is needed. */
+/** The signs of events; each has its own shape, so that no colour is needed. */
 export const SIGNS = { cut: "✂", rotation: "↻", lost: "!", pause: "Ⅱ", failure: "×", model: "⇄", edit: "✎", aside: "◇", cache: "◔" };
 const RANK = ["lost", "cut", "rotation", "pause", "failure", "model", "edit", "cache", "aside"];
 const DASHES = [[7, 4], [2, 3], [10, 3, 2, 3], [4, 2], [12, 5], [1, 4], [6, 2, 2, 2], [3, 6], [9, 2]];
@@ -59,7 +59,7 @@ export class Chart {
     this._observer.disconnect();
   }
 
-  /** The session has grown. @param {import("./recording.js").Recording} recording */
+  /** Shows the session after it has grown. @param {import("./recording.js").Recording} recording */
   grow(recording) {
     const all = this.to - this.from >= this.recording.count;
     const last = this.chosen >= this.recording.count - 1;
@@ -94,7 +94,7 @@ export class Chart {
 
   /** @param {WheelEvent} event */
   _scroll(event) {
-    if (event.shiftKey && !event.deltaX) return; // sideways is the page's
+    if (event.shiftKey && !event.deltaX) return; // sideways scrolling belongs to the page
     event.preventDefault();
     if (event.ctrlKey || event.metaKey) {
       this.zoom(event.deltaY < 0 ? 0.8 : 1.25, this._callAt(event));
@@ -135,7 +135,7 @@ export class Chart {
     keys[event.key]();
   }
 
-  /** To the next event, forwards or backwards. @param {number} way */
+  /** Moves to the next event, forwards (1) or backwards (-1). @param {number} way */
   event(way) {
     const places = [...new Set(this.marks.filter((mark) => mark.kind !== "aside").map((mark) => mark.call))].sort((a, b) => (a - b) * way);
     const next = places.find((call) => (call - this.chosen) * way > 0);
@@ -233,7 +233,7 @@ export class Chart {
     const y = (/** @type {number} */ size) => place.floor - (size / scale.top) * (place.floor - place.top);
     this._grid(context, place, scale, y);
 
-    // A column for each call, or for the largest of those that share a pixel.
+    // A column for each call, or for the largest call of those that share a pixel.
     const step = Math.max(1, Math.ceil(1 / perCall));
     const gap = perCall > 7 ? 1 : 0;
     /** @type {number[]} */
@@ -306,7 +306,7 @@ export class Chart {
     stroke(context, place.left, place.moneyFloor, place.right, place.moneyFloor);
   }
 
-  /** Names inside the areas, where there is room. @param {CanvasRenderingContext2D} context @param {number[]} columns @param {(call: number) => number} x @param {(size: number) => number} y @param {any} place @param {number} step */
+  /** Draws names inside the areas that have room. @param {CanvasRenderingContext2D} context @param {number[]} columns @param {(call: number) => number} x @param {(size: number) => number} y @param {any} place @param {number} step */
   _names(context, columns, x, y, place, step) {
     const { stack } = this.recording.session.calls;
     context.font = `600 11px ${style("--sans")}`;
@@ -318,7 +318,7 @@ export class Chart {
         bottoms[index] = number ? tops[index] : 0;
         tops[index] = bottoms[index] + sum(layer.members, stack[call]);
       });
-      // Where the layer has room for its name over the whole width of it.
+      // The position where the layer has room for its name over the name's full width.
       const width = context.measureText(layer.name).width;
       const half = Math.ceil((width / 2 + 12) / Math.max(1, x(step) - x(0)));
       let [best, height, middle] = [-1, 0, 0];
@@ -394,11 +394,11 @@ export class Chart {
     return (/** @type {number} */ amount) => place.moneyFloor - ((amount - scale.low) / Math.max(1e-9, scale.high - scale.low)) * (place.moneyFloor - place.moneyTop - 4);
   }
 
-  /** What other strategies would have done. @param {CanvasRenderingContext2D} context @param {any} place @param {any} scale @param {(call: number) => number} x @param {(size: number) => number} y */
+  /** Draws the curves of other strategies. @param {CanvasRenderingContext2D} context @param {any} place @param {any} scale @param {(call: number) => number} x @param {(size: number) => number} y */
   _curves(context, place, scale, x, y) {
     const moneyY = this._moneyScale(place, scale);
     /** @type {number[]} */
-    const taken = []; // heights of names
+    const taken = []; // heights of names drawn so far
     this.curves.forEach((curve, number) => {
       context.lineJoin = "round";
       for (const [values, to] of /** @type {[number[], (value: number) => number][]} */ ([[curve.window, y], [curve.spent, moneyY]])) {
@@ -448,7 +448,7 @@ export class Chart {
       context.lineWidth = 1;
       stroke(context, at, strong ? place.top : place.floor - 6, at, place.floor + 3);
       context.globalAlpha = 1;
-      if (at - last < 13) continue; // signs would lie on each other; the lines stay
+      if (at - last < 13) continue; // signs would overlap; only the lines are drawn
       last = at;
       context.fillStyle = style(first.kind === "lost" ? "--alarm" : strong ? "--ink" : "--muted");
       context.fillText(SIGNS[first.kind], at, place.marks);
@@ -476,7 +476,7 @@ export class Chart {
     }
   }
 
-  /** Moves two lines, and nothing else: this is what every step of scrubbing costs. */
+  /** Moves only two lines, because it runs at every step of scrubbing. */
   _cursor() {
     const place = this._place;
     if (!place || !this.recording.count) return;
@@ -508,13 +508,13 @@ export class Chart {
     this.bubble.style.right = side ? `${place.width - at + 12}px` : "auto";
   }
 
-  /** In a line. @param {number} call */
+  /** The figures of a call in one line. @param {number} call */
   figures(call) {
     const { recording } = this;
     return `${tokens(recording.total(call))} tokens, ${percent(recording.share(call))} cached, ${dollars(recording.session.calls.dollars[call])}`;
   }
 
-  /** What a screen reader hears. @param {number} call */
+  /** The description of a call for screen readers. @param {number} call */
   sentence(call) {
     const marks = this.marks.filter((mark) => mark.call === call).map((mark) => mark.text);
     return [`Call ${call + 1} of ${this.recording.count}: ${this.figures(call)}.`, ...marks].join(" ");
@@ -556,7 +556,7 @@ function stroke(context, x1, y1, x2, y2) {
   context.stroke();
 }
 
-/** A round number that is not smaller. @param {number} size */
+/** The next round number above a size. @param {number} size */
 function nice(size) {
   const power = 10 ** Math.floor(Math.log10(Math.max(1, size)));
   return [1, 2, 5, 10].map((each) => each * power).find((each) => each >= size) || 1;

@@ -1,4 +1,4 @@
-/** What a session cost and why: by source, tool and model, its biggest spenders, and what need not have been paid. */
+/** The costs of a session: by source, tool and model, its biggest spenders, and avoidable costs. */
 
 import { dollars, el, fill, table, tokens } from "./dom.js";
 
@@ -15,21 +15,21 @@ export function costsPanel(session, findings, go) {
     el(
       "section",
       { class: "panel" },
-      el("h2", null, "What need not have been paid"),
-      el("p", { class: "quiet" }, findings.avoidable.length ? `These ${findings.avoidable.length} come to ${dollars(avoidable)} of ${dollars(session.total)}.` : "Nothing stands out: no lost cache, no long pause, nothing read twice."),
+      el("h2", null, "Avoidable costs"),
+      el("p", { class: "quiet" }, findings.avoidable.length ? `These ${findings.avoidable.length} cost ${dollars(avoidable)} of ${dollars(session.total)}.` : "None: no lost cache, no long pause, nothing read twice."),
       el("ol", { class: "findings" }, findings.avoidable.map((each) => entry(each.text, each.dollars, session.total, `call ${each.call + 1}`, () => go.call(each.call)))),
     ),
     el(
       "section",
       { class: "panel" },
       el("h2", null, "The biggest spenders"),
-      el("p", { class: "quiet" }, "What each piece has cost over the session: it is paid for with every request that carries it."),
+      el("p", { class: "quiet" }, "The cost of each piece over the session: it is paid for with every request that carries it."),
       el("ol", { class: "findings" }, findings.spenders.map((each) => entry(each.text, each.dollars, session.total, `${tokens(session.pieces[each.piece].requests)} requests`, () => go.piece(each.piece)))),
     ),
     el(
       "section",
       { class: "panel" },
-      ...[["source", findings.bySource], ["tool", findings.byTool], ["model", findings.byModel]].map(([name, lines]) => [el("h2", null, `By ${name}`), spending(findings.divided && name !== "model" ? `Divided by what the requests carried: the bills of this session do not say it, and ra cost --by ${name} puts it under other input` : `As ra cost --by ${name} counts it`, /** @type {import("./types").SpendLine[]} */ (lines))]).flat(),
+      ...[["source", findings.bySource], ["tool", findings.byTool], ["model", findings.byModel]].map(([name, lines]) => [el("h2", null, `By ${name}`), spending(findings.divided && name !== "model" ? `Estimated from the requests, because the bills of this session do not name their parts; ra cost --by ${name} counts them as other input` : `As ra cost --by ${name} counts it`, /** @type {import("./types").SpendLine[]} */ (lines))]).flat(),
     ),
   );
 }
@@ -53,7 +53,7 @@ function bar(share) {
 }
 
 /**
- * Everything that happened, as a list of places to go to.
+ * The events of the session, as links to their calls.
  * @param {Element} panel
  * @param {import("./types").Mark[]} marks
  * @param {Record<string, string>} signs

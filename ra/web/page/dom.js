@@ -1,9 +1,9 @@
-/** Small helpers: elements from plain text, and figures in words. Nothing here ever reads text as HTML. */
+/** Creates elements from plain text and formats figures. No text is ever parsed as HTML. */
 
 /** @typedef {string | number | Node | null | undefined | false} Child */
 
 /**
- * An element. Properties that begin with "on" are listeners, "class" and those with a dash or "role" are attributes.
+ * Creates an element. Properties that begin with "on" are listeners; "class", "role" and those with a dash are attributes.
  * @template {keyof HTMLElementTagNameMap} K
  * @param {K} tag
  * @param {Record<string, any> | null} [properties]
@@ -27,7 +27,7 @@ export function el(tag, properties, ...children) {
 const ATTRIBUTES = { role: true, for: true, list: true, colspan: true, scope: true, href: true };
 
 /**
- * Append children; texts become text nodes.
+ * Appends children; texts become text nodes.
  * @param {Node} parent
  * @param {...(Child | Child[])} children
  */
@@ -39,7 +39,7 @@ export function put(parent, ...children) {
 }
 
 /**
- * Replace what an element holds.
+ * Replaces the content of an element.
  * @param {Element} parent
  * @param {...(Child | Child[])} children
  */
@@ -49,7 +49,7 @@ export function fill(parent, ...children) {
 }
 
 /**
- * An SVG element.
+ * Creates an SVG element.
  * @param {string} tag
  * @param {Record<string, string | number>} attributes
  * @param {...Node} children
@@ -76,13 +76,13 @@ export function short(count) {
   return `${(count / 1e6).toFixed(count < 9.95e6 ? 1 : 0)}M`;
 }
 
-/** As every table of ra: cents from a dollar on, four places below. @param {number | null | undefined} amount */
+/** Dollars as in every table of ra: two decimals from a dollar on, four below. @param {number | null | undefined} amount */
 export function dollars(amount) {
   if (amount === null || amount === undefined) return "–";
   return `$${amount.toFixed(amount >= 1 ? 2 : 4)}`;
 }
 
-/** For what one message cost in one call: fractions of a cent. @param {number} amount */
+/** The cost of one message in one call: down to fractions of a cent. @param {number} amount */
 export function small(amount) {
   return amount >= 0.00005 || !amount ? dollars(amount) : `$${amount.toFixed(6)}`;
 }
@@ -97,7 +97,7 @@ export function many(count, noun) {
   return `${tokens(count)} ${noun}${count === 1 ? "" : "s"}`;
 }
 
-const EARLIEST = 1e9; // no transcript is older than 2001; earlier moments stand for "not recorded"
+const EARLIEST = 1e9; // no transcript is older than 2001; earlier times mean "not recorded"
 
 /** @param {number} seconds */
 export function moment(seconds) {
@@ -119,7 +119,7 @@ export function day(seconds) {
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
-/** A time in words. @param {number} seconds */
+/** A duration with its unit. @param {number} seconds */
 export function span(seconds) {
   if (seconds < 90) return `${Math.round(seconds)} s`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min`;
@@ -134,7 +134,7 @@ export function age(seconds) {
 }
 
 /**
- * A table. Columns whose head ends in "#" are figures and stand to the right.
+ * Creates a table. Columns whose head ends in "#" contain figures and are right-aligned.
  * @param {string} caption
  * @param {string[]} heads
  * @param {(Child | Child[])[][]} rows

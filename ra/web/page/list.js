@@ -1,4 +1,4 @@
-/** The list of sessions: filters, totals by day, and a line with a small picture for each. */
+/** The list of sessions: filters, totals by day, and a row with a small chart for each. */
 
 import { age, day, dollars, el, fill, many, moment, svg, tokens } from "./dom.js";
 
@@ -15,7 +15,7 @@ export class ListView {
     this._project = el("select", { id: "by-project", onchange: () => this._rows() });
     this._agent = el("select", { id: "by-agent", onchange: () => this._rows() });
     this._day = el("select", { id: "by-day", onchange: () => this._rows() });
-    this._words = el("input", { type: "search", id: "by-words", placeholder: "title, model, file …", oninput: () => this._rows() });
+    this._phrase = el("input", { type: "search", id: "by-words", placeholder: "title, model, file …", oninput: () => this._rows() });
     this._sum = el("p", { class: "quiet", role: "status" });
     this._days = el("div", { class: "days" });
     this._body = el("tbody");
@@ -27,7 +27,7 @@ export class ListView {
       el(
         "div",
         { class: "filters", role: "search" },
-        ...[["Project", this._project], ["Agent", this._agent], ["Day", this._day], ["Search", this._words]].map(([name, input]) => el("p", { class: "field" }, el("label", { for: /** @type {HTMLElement} */ (input).id }, /** @type {string} */ (name)), /** @type {Node} */ (input))),
+        ...[["Project", this._project], ["Agent", this._agent], ["Day", this._day], ["Search", this._phrase]].map(([name, input]) => el("p", { class: "field" }, el("label", { for: /** @type {HTMLElement} */ (input).id }, /** @type {string} */ (name)), /** @type {Node} */ (input))),
       ),
       this._sum,
       this._days,
@@ -53,7 +53,7 @@ export class ListView {
       try {
         this.show(await this._source.listing());
       } catch {
-        // The server has gone; what is shown stays.
+        // The server does not answer: keep the current list.
       }
       this._plan();
     }, this._listing.pending ? AGAIN_MS : LATER_MS);
@@ -74,27 +74,27 @@ export class ListView {
   }
 
   _rows() {
-    const words = this._words.value.trim().toLowerCase();
+    const phrase = this._phrase.value.trim().toLowerCase();
     const cards = this._listing.cards.filter(
       (card) =>
         (!this._project.value || card.project === this._project.value) &&
         (!this._agent.value || card.agent === this._agent.value) &&
         (!this._day.value || day(card.updated) === this._day.value) &&
-        (!words || `${card.title} ${card.model} ${card.file} ${card.project} ${card.chat} ${card.id}`.toLowerCase().includes(words)),
+        (!phrase || `${card.title} ${card.model} ${card.file} ${card.project} ${card.chat} ${card.id}`.toLowerCase().includes(phrase)),
     );
     const total = cards.reduce((sum, card) => sum + (card.dollars || 0), 0);
     const unknown = cards.filter((card) => card.dollars === null).length;
     const pending = this._listing.pending ? ` Still reading ${many(this._listing.pending, "file")} …` : "";
     this._sum.textContent = cards.length || pending ? `${many(cards.length, "session")}, ${many(cards.reduce((sum, card) => sum + card.calls, 0), "call")}, ${dollars(total)}${unknown ? ` and ${unknown} without a known price` : ""}.${pending}` : "";
-    fill(this._body, cards.length ? cards.map((card) => this._row(card)) : el("tr", null, el("td", { colspan: 7 }, this._nothing())));
+    fill(this._body, cards.length ? cards.map((card) => this._row(card)) : el("tr", null, el("td", { colspan: 7 }, this._emptyText())));
     this._bars();
   }
 
-  _nothing() {
+  _emptyText() {
     if (this._listing.pending) return "Reading …";
-    if (this._listing.cards.length) return "No session fits these filters.";
-    if (this._listing.skipped.length) return "None of these files could be shown; the reasons stand below.";
-    return ["There is no session here yet. Look at any agent's transcripts: ", el("code", null, "ra open ~/.claude/projects"), ", ", el("code", null, "ra open ~/.codex/sessions"), ", or all of ra's own: ", el("code", null, "ra open --all"), "."];
+    if (this._listing.cards.length) return "No session matches these filters.";
+    if (this._listing.skipped.length) return "None of these files could be shown; the reasons are below.";
+    return ["No sessions yet. Open the transcripts of any agent: ", el("code", null, "ra open ~/.claude/projects"), ", ", el("code", null, "ra open ~/.codex/sessions"), ", or all sessions of ra: ", el("code", null, "ra open --all"), "."];
   }
 
   /** @param {Card} card */
@@ -146,7 +146,7 @@ function options(select, values) {
   select.value = distinct.includes(chosen) ? chosen : "";
 }
 
-/** The window over the session, in a few pixels. @param {number[]} windows */
+/** A small chart of the window over the session. @param {number[]} windows */
 function spark(windows) {
   if (!windows.length) return "";
   const [width, height] = [120, 26];

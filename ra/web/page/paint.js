@@ -1,17 +1,17 @@
-/** Colours and patterns of sources: told apart by hue, by lightness and by hatching, so that no colour is needed. */
+/** Colours and patterns of sources: they differ in hue, lightness and hatching, so that colour alone is never needed. */
 
-const MOST = 8; // sources with a place of their own; the smallest share the last
+const MOST = 8; // layers; the smallest sources share the last one
 
-/** Indexes into the palette of the style sheet, and a hatching for each. */
+/** A hatching for each colour in the palette of the style sheet. */
 const HATCHES = ["none", "rising", "dots", "falling", "level", "cross", "upright", "rings", "none"];
 
 /**
- * Sources as they are drawn, from the bottom up: `members` are indexes of the session's sources.
+ * A layer of the chart, from the bottom up: `members` are indexes of the session's sources.
  * @typedef {{ name: string, members: number[], slot: number }} Layer
  */
 
 /**
- * The largest sources, each a layer; the rest together.
+ * A layer for each of the largest sources, and one for the others together.
  * @param {import("./types").Overview} session
  * @returns {Layer[]}
  */
@@ -19,7 +19,7 @@ export function layersOf(session) {
   const sums = session.sources.map(() => 0);
   for (const sizes of session.calls.stack) sizes.forEach((size, source) => (sums[source] += size));
   const bySize = session.sources.map((_, source) => source).sort((a, b) => sums[b] - sums[a]);
-  const large = bySize.slice(0, session.sources.length > MOST ? MOST - 1 : MOST).sort((a, b) => a - b); // as they stand in a request
+  const large = bySize.slice(0, session.sources.length > MOST ? MOST - 1 : MOST).sort((a, b) => a - b); // in the order of a request
   const layers = large.map((source, slot) => ({ name: session.sources[source], members: [source], slot }));
   const rest = bySize.slice(large.length);
   if (rest.length) layers.push({ name: `${rest.length} others`, members: rest, slot: MOST });
@@ -29,7 +29,7 @@ export function layersOf(session) {
 /** @type {Map<string, string>} */
 const styles = new Map();
 
-/** A value of the style sheet. Looked up once: a browser computes all styles anew for each question. @param {string} name */
+/** A value of the style sheet, looked up once: every lookup makes the browser recompute all styles. @param {string} name */
 export function style(name) {
   let value = styles.get(name);
   if (value === undefined) {
@@ -45,7 +45,7 @@ export function colour(slot) {
 }
 
 /**
- * A hatching to lay over a colour; null for none.
+ * The hatching to draw over a colour; null for none.
  * @param {CanvasRenderingContext2D} context
  * @param {number} slot
  * @param {string} ink
@@ -90,7 +90,7 @@ export function swatch(slot) {
   return square;
 }
 
-/** The scheme has changed, or the page begins: read the colours anew and paint the squares, once for all of them. */
+/** Reads the colours again and paints all squares: at the start, and when the colour scheme changes. */
 export function repaint() {
   styles.clear();
   for (let slot = 0; slot <= MOST; slot++) {

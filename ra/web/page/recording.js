@@ -1,9 +1,9 @@
-/** A session in the browser: which pieces each request held, what of them was cached, and what they cost. */
+/** A session in the browser: the pieces of each request, how much of them was cached, and their costs. */
 
-const STRIDE = 64; // calls between two requests that are remembered whole
+const STRIDE = 64; // calls between two requests that are stored completely
 
 /**
- * A piece in a request: `cached` and `fresh` are its tokens as the provider counted them.
+ * A piece in a request: `cached` and `fresh` are its tokens in the provider's count.
  * @typedef {{ piece: number, cached: number, fresh: number, dollars: number }} Line
  */
 
@@ -14,12 +14,12 @@ export class Recording {
     this.calls = session.calls;
     this.count = session.calls.at.length;
     /** @type {number[][]} */
-    this._whole = [];
+    this._snapshots = [];
     /** @type {number[]} */
     const pieces = [];
     for (let call = 0; call < this.count; call++) {
       this._apply(pieces, call);
-      if (call % STRIDE === 0) this._whole.push(pieces.slice());
+      if (call % STRIDE === 0) this._snapshots.push(pieces.slice());
     }
   }
 
@@ -38,12 +38,12 @@ export class Recording {
   request(call) {
     if (call < 0 || call >= this.count) return [];
     const from = Math.floor(call / STRIDE);
-    const pieces = this._whole[from].slice();
+    const pieces = this._snapshots[from].slice();
     for (let number = from * STRIDE + 1; number <= call; number++) this._apply(pieces, number);
     return pieces;
   }
 
-  /** What was paid for each dollar of the list price. @param {number} call */
+  /** The ratio of the paid to the list price. @param {number} call */
   _factor(call) {
     const { calls, session } = this;
     const rate = session.rates[calls.rate[call]];
@@ -52,7 +52,7 @@ export class Recording {
   }
 
   /**
-   * What tokens from `start` to `end` of a request cost; positions are in the provider's count.
+   * The cost of the tokens from `start` to `end` of a request, as positions in the provider's count.
    * @param {number} call @param {number} start @param {number} end
    * @returns {[number, number]} dollars and cached tokens
    */
@@ -84,7 +84,7 @@ export class Recording {
   }
 
   /**
-   * In how many requests a piece travelled up to a call, and what it cost so far.
+   * The number of requests that carried a piece up to a call, and its cost until then.
    * @param {number} piece @param {number} last
    * @returns {{ requests: number, dollars: number }}
    */
@@ -95,7 +95,7 @@ export class Recording {
     const pieces = [];
     /** @type {number[]} */
     const ends = [];
-    let at = -1; // where the piece stands in the request
+    let at = -1; // position of the piece in the request
     let requests = 0;
     let paid = 0;
     for (let call = 0; call <= Math.min(last, this.count - 1); call++) {
@@ -121,7 +121,7 @@ export class Recording {
     return this.session.marks.filter((mark) => mark.call === call);
   }
 
-  /** One sentence that says what a call was. @param {number} call */
+  /** The share of a call's input that was read from the cache. @param {number} call */
   share(call) {
     const total = this.total(call);
     return total ? this.calls.read[call] / total : 0;

@@ -1,11 +1,11 @@
-/** The chosen call: its bill, the request piece by piece, and the life and the words of one piece. */
+/** The selected call: its bill, its request piece by piece, and the history and text of one piece. */
 
 import { clock, dollars, el, fill, many, moment, put, small, span, table, tokens } from "./dom.js";
 import { SIGNS } from "./chart.js";
 import { swatch } from "./paint.js";
 
 const ROW = 46; // pixels of a line in the request
-const AHEAD = 8; // lines that are drawn beyond what is seen
+const AHEAD = 8; // lines drawn above and below the visible ones
 
 /** @typedef {import("./recording.js").Line} Line */
 /** @typedef {import("./recording.js").Recording} Recording */
@@ -38,12 +38,12 @@ export class CallPanel {
       onscroll: () => this._draw(),
       onkeydown: (/** @type {KeyboardEvent} */ event) => this._key(event),
     }, this._rows);
-    this._detail = el("section", { class: "panel detail", "aria-label": "The chosen piece" });
+    this._detail = el("section", { class: "panel detail", "aria-label": "The selected piece" });
     this.element = el(
       "div",
       { class: "call-grid" },
       this._bill,
-      el("section", { class: "panel request" }, el("div", { class: "bar" }, this._title, el("label", { for: "only-new" }, this._only, " only what is new")), this._scroller),
+      el("section", { class: "panel request" }, el("div", { class: "bar" }, this._title, el("label", { for: "only-new" }, this._only, " only new pieces")), this._scroller),
       this._detail,
     );
     new ResizeObserver(() => this._draw()).observe(this._scroller);
@@ -134,7 +134,7 @@ export class CallPanel {
     this._rows.style.height = `${this._lines.length * ROW}px`;
     const at = this._lines.findIndex((line) => line.piece === this.piece);
     this._active = at >= 0 ? at : Math.max(0, this._lines.length - 1);
-    // The end of a request is what is new in it.
+    // The new pieces are at the end of a request.
     this._scroller.scrollTop = at >= 0 ? Math.max(0, at * ROW - 3 * ROW) : this._lines.length * ROW;
     this._draw();
   }
@@ -208,7 +208,7 @@ export class CallPanel {
   // --- a piece ---
 
   _hint() {
-    fill(this._detail, el("h2", null, "A piece"), el("p", { class: "quiet" }, "Choose a line of the request to read it, and to see when it entered, how often it travelled and what it has cost."));
+    fill(this._detail, el("h2", null, "A piece"), el("p", { class: "quiet" }, "Choose a line of the request to read it, and to see when it was added, how many requests carried it and what it has cost."));
   }
 
   /** @param {number} number */
@@ -219,7 +219,7 @@ export class CallPanel {
     this._draw();
     const piece = this.recording.session.pieces[number];
     this._facts = el("dl", { class: "life" });
-    this._words = el("div", { class: "words", role: "region", "aria-label": "What it says", tabIndex: 0 });
+    this._words = el("div", { class: "words", role: "region", "aria-label": "The text of the piece", tabIndex: 0 });
     fill(
       this._detail,
       el("h2", null, this.recording.session.sources[piece.source], el("small", null, ` ${piece.role}${piece.at ? ` · #${piece.at}` : ""}`)),
@@ -235,15 +235,15 @@ export class CallPanel {
     const { session } = recording;
     const piece = session.pieces[this.piece];
     const soFar = recording.soFar(this.piece, call);
-    const inside = this._lines.some((line) => line.piece === this.piece) || recording.request(call).includes(this.piece);
+    const visible = this._lines.some((line) => line.piece === this.piece) || recording.request(call).includes(this.piece);
     const hidden = piece.first >= 0 && piece.last < recording.count - 1;
     const why = hidden ? recording.marksAt(piece.last + 1).find((mark) => ["cut", "rotation", "edit"].includes(mark.kind)) : null;
     const facts = /** @type {[string, any][]} */ ([
       ["Size", `${tokens(piece.tokens)} tokens`],
-      ["Entered", piece.first < 0 ? "in no request" : [this._jump(piece.first), ` ${moment(session.calls.time[piece.first])}`]],
-      ["Travelled", `in ${many(soFar.requests, "request")} up to call ${call + 1}, of ${tokens(piece.requests)} in all`],
+      ["Added", piece.first < 0 ? "in no request" : [this._jump(piece.first), ` ${moment(session.calls.time[piece.first])}`]],
+      ["Sent", `in ${many(soFar.requests, "request")} up to call ${call + 1}, of ${tokens(piece.requests)} in all`],
       ["Cost so far", `${small(soFar.dollars)} up to call ${call + 1}, ${small(piece.dollars)} in all`],
-      ["Now", inside ? "in the window" : piece.first > call ? "not yet there" : "not in the window"],
+      ["Now", visible ? "in the window" : piece.first > call ? "not yet in the session" : "not in the window"],
       ["Hidden", hidden ? ["from ", this._jump(piece.last + 1), why ? `: ${why.text}` : ""] : "never"],
     ]);
     const recall = this._recall(piece);
@@ -269,15 +269,15 @@ export class CallPanel {
   async _read(number) {
     const asked = ++this._asked;
     const words = /** @type {HTMLElement} */ (this._words);
-    if (!this._source.whole) {
-      fill(words, el("p", { class: "quiet" }, "This page was made without text."));
+    if (!this._source.hasTexts) {
+      fill(words, el("p", { class: "quiet" }, "This page was exported without text."));
       return;
     }
     try {
       const text = await this._source.piece(this.recording.session.id, number);
       if (asked !== this._asked) return;
       fill(words, text.parts.map((part, at) => this._part(number, part, at)));
-      if (!text.parts.length) put(words, el("p", { class: "quiet" }, "It is empty."));
+      if (!text.parts.length) put(words, el("p", { class: "quiet" }, "Empty."));
     } catch (error) {
       if (asked === this._asked) fill(words, el("p", { class: "note failure", role: "alert" }, /** @type {Error} */ (error).message));
     }

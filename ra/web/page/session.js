@@ -1,4 +1,4 @@
-/** The view of one session: its figures, the picture, and below it the call, the costs, what-if, events and search. */
+/** The view of one session: its figures, the chart, and below it the call, costs, what-if, events and search. */
 
 import { Chart, SIGNS } from "./chart.js";
 import { costsPanel, eventsPanel } from "./costs.js";
@@ -23,11 +23,11 @@ export class SessionView {
     this.whatIf = new WhatIfPanel(session, source, (curves) => {
       this.chart.curves = curves;
       this.chart.draw();
-      if (curves.length === 1) this.chart.stage.scrollIntoView({ block: "nearest" }); // the picture answers first
+      if (curves.length === 1) this.chart.stage.scrollIntoView({ block: "nearest" }); // shows the first result in the chart
     });
     this._head = el("div", { class: "head" });
     this._legend = el("ul", { class: "legend", "aria-label": "Sources and signs" });
-    this._phrase = el("input", { type: "search", id: "phrase", placeholder: "Search everything that was said", "aria-label": "Search in this session", autocomplete: "off" });
+    this._phrase = el("input", { type: "search", id: "phrase", placeholder: "Search the conversation", "aria-label": "Search in this session", autocomplete: "off" });
     this._hits = el("div", { role: "region", "aria-label": "Search results", "aria-live": "polite" });
     /** @type {Record<string, HTMLElement>} */
     this._panels = {
@@ -60,7 +60,7 @@ export class SessionView {
     this._stop = source.follow(session.id, () => this._grown());
   }
 
-  /** It is in the page now, and has a size. */
+  /** Called when the view is in the page and has a size. */
   entered() {
     this.chart.draw();
     this.panel.show(this.chart.chosen);
@@ -94,7 +94,7 @@ export class SessionView {
     const days = count ? [...new Set([day(calls.time[0]), day(calls.time[count - 1])])].filter(Boolean).join(" to ") : "";
     const tiles = /** @type {[string, string, string][]} */ ([
       ["Calls", tokens(count), count ? `${session.models.length > 1 ? many(session.models.length, "model") : session.models[0]}` : ""],
-      ["Spent", dollars(session.total), session.billed ? (session.unpriced ? `${session.unpriced} calls without a known price` : "as billed") : "estimated: no bills in it"],
+      ["Spent", dollars(session.total), session.billed ? (session.unpriced ? `${session.unpriced} calls without a known price` : "as billed") : "estimated: no bills recorded"],
       ["Peak window", short(peak), session.window ? `${percent(peak / session.window)} of ${short(session.window)}` : ""],
       ["Read from cache", all ? percent(read / all) : "–", `${short(read)} of ${short(all)} tokens`],
     ]);
@@ -153,11 +153,11 @@ export class SessionView {
     this._stale = true;
     if (this._planned) return;
     this._planned = true;
-    // The picture follows every frame; figures and texts wait until a hand that scrubs has moved on.
+    // The chart follows every frame; figures and texts wait until scrubbing pauses.
     setTimeout(() => {
       this._planned = false;
       if (this._now) this._now.textContent = this.chart.sentence(this.chart.chosen);
-      if (this._panels.call.closest("[hidden]")) return; // until its panel is opened
+      if (this._panels.call.closest("[hidden]")) return; // shown when its panel is opened
       this._stale = false;
       this.panel.show(this.chart.chosen);
     }, TEXT_MS);
@@ -211,12 +211,12 @@ export class SessionView {
     const phrase = this._phrase.value;
     if (!phrase.trim()) return;
     try {
-      const found = await this._source.search(this.id, phrase);
+      const result = await this._source.search(this.id, phrase);
       const { session } = this.recording;
       fill(
         this._hits,
-        el("p", { class: "quiet" }, found.hits.length ? `${found.more ? "The first " : ""}${many(found.hits.length, "piece")}.` : this._source.whole ? "Nothing." : "This page was made without text."),
-        el("ol", { class: "findings" }, found.hits.map((hit) => el("li", null, el("button", { onclick: () => this._showPiece(hit.piece) }, el("span", { class: "what" }, hit.before, el("mark", null, hit.match), hit.after), el("span", { class: "quiet" }, `${session.sources[session.pieces[hit.piece].source]}, ${session.pieces[hit.piece].first < 0 ? "in no request" : `call ${session.pieces[hit.piece].first + 1}`}`))))),
+        el("p", { class: "quiet" }, result.hits.length ? `${result.more ? "The first " : ""}${many(result.hits.length, "piece")}.` : this._source.hasTexts ? "No match." : "This page was exported without text."),
+        el("ol", { class: "findings" }, result.hits.map((hit) => el("li", null, el("button", { onclick: () => this._showPiece(hit.piece) }, el("span", { class: "what" }, hit.before, el("mark", null, hit.match), hit.after), el("span", { class: "quiet" }, `${session.sources[session.pieces[hit.piece].source]}, ${session.pieces[hit.piece].first < 0 ? "in no request" : `call ${session.pieces[hit.piece].first + 1}`}`))))),
       );
     } catch (error) {
       fill(this._hits, el("p", { class: "note failure", role: "alert" }, /** @type {Error} */ (error).message));
@@ -241,7 +241,7 @@ export class SessionView {
       this._chosen(this.chart.chosen);
       await Promise.all([this._findings(), this._next()]);
     } catch {
-      // The next change tries again.
+      // The next change triggers another attempt.
     }
     this._growing = false;
     if (this._again) {

@@ -1,4 +1,4 @@
-/** Where the page's figures come from: the server's API, or what an exported page carries along. */
+/** Loads the page's data: from the server's API, or from an exported page itself. */
 
 /**
  * @typedef {object} Conditions
@@ -8,10 +8,10 @@
  * @property {string} lifetime
  */
 
-/** Asks the server. */
+/** Loads data from the server. */
 export class Remote {
   live = true;
-  whole = true; // has the texts
+  hasTexts = true;
 
   /** @param {string} path @returns {Promise<any>} */
   async _get(path) {
@@ -68,7 +68,7 @@ export class Remote {
   }
 
   /**
-   * Calls back whenever the session has grown; returns what ends it.
+   * Calls `grown` whenever the session has grown; returns a function that ends this.
    * @param {string} id
    * @param {() => void} grown
    * @returns {() => void}
@@ -81,14 +81,14 @@ export class Remote {
   }
 }
 
-/** Reads what was written into the page. */
+/** Reads the data of an exported page. */
 export class Embedded {
   live = false;
 
   /** @param {import("./types").Exported} carried */
   constructor(carried) {
     this.carried = carried;
-    this.whole = carried.texts.length > 0;
+    this.hasTexts = carried.texts.length > 0;
   }
 
   /** @returns {Promise<import("./types").SessionOverview>} */
@@ -121,12 +121,12 @@ export class Embedded {
 
   /** @param {string} _ @param {string} phrase @returns {Promise<import("./types").SearchHits>} */
   async search(_, phrase) {
-    const wanted = phrase.toLowerCase();
+    const folded = phrase.toLowerCase();
     /** @type {import("./types").SearchHit[]} */
     const hits = [];
     for (const [piece, text] of this.carried.texts.entries()) {
       for (const part of text.parts) {
-        const at = part.text.toLowerCase().indexOf(wanted);
+        const at = part.text.toLowerCase().indexOf(folded);
         if (at < 0) continue;
         const end = at + phrase.length;
         hits.push({ piece, before: part.text.slice(Math.max(0, at - 60), at), match: part.text.slice(at, end), after: part.text.slice(end, end + 60) });

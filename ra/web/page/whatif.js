@@ -1,4 +1,4 @@
-/** What if: the session folded anew under another strategy, window, model or cache lifetime. */
+/** What if: replays the session with another strategy, window, model or cache lifetime. */
 
 import { dollars, el, fill, percent, span, table, tokens } from "./dom.js";
 
@@ -73,7 +73,7 @@ export class WhatIfPanel {
   clear() {
     this._round += 1;
     fill(this._results);
-    this._status.textContent = "The session is replayed by the code of `ra bench context`: what the assistant did stays as it was, what it saw differs. The curves appear in the picture above.";
+    this._status.textContent = "Replays the session with the code of `ra bench context`: the assistant's actions stay the same, but its context differs. The curves appear in the chart above.";
     this._draw([]);
   }
 
@@ -108,7 +108,7 @@ export class WhatIfPanel {
 
   /** @param {import("./types").WhatIf} last */
   _conditions(last) {
-    const bill = last.billed === null ? "The transcript carries no bills, so all of it is estimated." : `The recorded bill is ${dollars(last.billed)}; its replay comes to ${dollars(last.recorded.cost)}.`;
+    const bill = last.billed === null ? "The transcript has no bills, so all costs are estimates." : `The recorded bill is ${dollars(last.billed)}; its replay costs ${dollars(last.recorded.cost)}.`;
     return `Window ${tokens(last.window)}, prices of ${last.pricedAs}, caches live ${span(last.lifetimeS)}. ${bill}`;
   }
 
@@ -120,7 +120,7 @@ export class WhatIfPanel {
       this._results,
       curves.length
         ? table(
-            "As `ra bench context` counts it. Names, lines and user words: the share of what was needed again that was still visible, and in brackets without what only an index shows.",
+            "Counted as by `ra bench context`. Names, lines and user words: the share of later needed content that was still visible; in brackets, without content that only an index shows.",
             ["strategy", "cost#", `against ${uncut ? uncut.strategy : NOTHING}#`, "with re-reads#", "hit rate#", "peak window#", "rewrites#", "names#", "lines#", "user words#"],
             curves.map((curve) => [
               curve.strategy,
