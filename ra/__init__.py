@@ -4,7 +4,7 @@ from ra import Agent
 print(Agent("claude-sonnet-4-6").ask("What is in this folder?"))
 """
 
-TYPE_CHECKING = False  # nothing is imported here: `python -m ra` still has the project first on its path
+TYPE_CHECKING = False  # no imports here: `python -m ra` still has the project first on its path
 if TYPE_CHECKING:
     from typing import Any
 
@@ -80,7 +80,7 @@ __all__ = [*_HOMES]
 
 
 def __getattr__(name: str) -> "Any":
-    """The library is loaded when it is asked for: `ra --version` needs none of it."""
+    """Loads the library on first use: `ra --version` needs none of it."""
     if name in _HOMES:
         from importlib import import_module
 

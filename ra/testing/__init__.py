@@ -1,9 +1,9 @@
-"""Tests of agents without a model: scripts, a scripted provider, loopback servers, and sessions against them.
+"""Tests agents without a model: scripts, a scripted provider, loopback servers, and sessions against them.
 
 from ra.testing import Call, LoopbackServer, Step, session
 
 with LoopbackServer("anthropic", [Step(calls=(Call("Read", {"path": "a.txt"}),)), Step(text="Done.")]) as server:
-    talk = session(tmp_path, server)  # or point a client at server.url; server.requests holds what it sent
+    talk = session(tmp_path, server)  # or point a client at server.url; server.requests are its requests
 """
 
 from ra.providers.script import Call, Fault, Script, Step, load

@@ -1,4 +1,4 @@
-"""Sessions for tests: real parts against a loopback server, in a folder of the test's own.
+"""Opens sessions for tests: real parts against a loopback server, in a folder of the test.
 
 with LoopbackServer("anthropic", [Step(text="Hello.")]) as server:
     session = ra.testing.session(tmp_path, server)
@@ -22,7 +22,7 @@ MODELS = {"anthropic": "claude-sonnet-4-6", "openai": "gpt-5.2", "openai-chat": 
 
 
 class PatientProviders(Providers):
-    """Connects providers that try again as a test wants it: without waiting, or not at all."""
+    """Connects providers with the retries that a test wants: without waiting, or none."""
 
     def __init__(self, resolved: Resolved, env: Mapping[str, str], retries: Retries | None) -> None:
         super().__init__(resolved, env)
@@ -45,8 +45,11 @@ def app(
     warn: Callable[[str], None] | None = None,
     **settings: Any,
 ) -> App:
-    """What opens sessions of a project in `folder`. `settings` are keys of ra.yaml, below `agent` unless they begin
-    with `session`; dots are written as two underscores: `compaction__strategy="digest"`."""
+    """The App for a project in `folder`.
+
+    `settings` are keys of ra.yaml, below `agent` unless they begin with `session`; two underscores stand for a dot:
+    `compaction__strategy="digest"`.
+    """
     (folder / "project" / ".git").mkdir(parents=True, exist_ok=True)
     flags: Mapping[str, Any] = {
         "agent.provider": dialect,
@@ -61,7 +64,7 @@ def app(
         resolved,
         options or Options(edits="auto"),
         env=env,
-        warn=warn or _unheard,
+        warn=warn or _ignore,
         providers=providers(resolved, env, retries),
     )
 
@@ -71,5 +74,5 @@ def session(folder: Path, server: LoopbackServer, dialect: str = "anthropic", **
     return app(folder, server, dialect, **options).open()
 
 
-def _unheard(text: str) -> None:
-    """A test that wants warnings says who hears them."""
+def _ignore(text: str) -> None:
+    """Drops a warning; a test that needs warnings passes `warn`."""

@@ -1,4 +1,4 @@
-"""A loopback server that stands in for a provider: it speaks a dialect, streams and misbehaves on request."""
+"""A loopback server that replaces a provider: it speaks a dialect, streams, and fails on request."""
 
 import socket
 import threading
@@ -23,7 +23,7 @@ Faults = Sequence[Fault | None] | Mapping[int, Fault] | Callable[[int, JsonObjec
 
 
 class Received(Value, frozen=True):
-    """A request as it came: names of headers in lower case, `at` on the monotonic clock."""
+    """A received request: header names are in lower case, `at` is on the monotonic clock."""
 
     path: str
     headers: dict[str, str]
@@ -32,15 +32,15 @@ class Received(Value, frozen=True):
 
 
 class LoopbackServer:
-    """A provider on 127.0.0.1, in a thread of its own, from `with` to the end of the block.
+    """A provider on 127.0.0.1, in a separate thread, from `with` to the end of the block.
 
-    `script`     what it says: steps, a Script, or a function of the decoded body.
-    `window`     the tokens that fit; a larger request is refused with the provider's own text.
-    `chunk`      how the stream is cut on its way: one write per event, per byte, or per so many bytes.
-    `faults`     what goes wrong with request 0, 1, …; a request that failed so does not use up a step.
-    `api_key`    the only key that it takes; None takes any.
+    `script`     its answers: steps, a Script, or a function of the decoded body.
+    `window`     its limit in tokens; a larger request is refused with the provider's own text.
+    `chunk`      how the stream is split: one write per event, per byte, or per number of bytes.
+    `faults`     the faults of request 0, 1, …; a request that fails in this way does not use up a step.
+    `api_key`    the only accepted key; None accepts any.
     `cache`      body → (tokens read from, tokens written to) a prompt cache.
-    `count`      text → tokens; o200k_base unless told.
+    `count`      text → tokens; o200k_base by default.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class LoopbackServer:
 
     @property
     def url(self) -> str:
-        """The base URL, as a client of this dialect wants it."""
+        """The base URL in the form that a client of this dialect expects."""
         assert self._http, "the server runs inside its `with` block"
         return f"http://127.0.0.1:{self._http.server_port}{self.wire.BASE}"
 
@@ -99,7 +99,7 @@ class LoopbackServer:
         self.close()
 
     def answer(self, received: Received) -> "ServerAnswer":
-        """What this request gets: a refusal, or a stream with or without a fault."""
+        """The answer to a request: a refusal, or a stream with or without a fault."""
         body = received.body
         with self._lock:
             number = len(self.requests)
@@ -110,12 +110,12 @@ class LoopbackServer:
             if self.api_key is not None and self.wire.key(received.headers) != self.api_key:
                 return self._refused(*self.wire.BAD_KEY, {})
             model = str(body.get("model") or received.path.rpartition("/")[2].partition(":")[0])
-            if wrong := self.wire.fault(body, model=model):
-                return self._refused(400, wrong, {})
+            if request_fault := self.wire.fault(body, model=model):
+                return self._refused(400, request_fault, {})
             sent = self._count(encode(countable(body)).decode())
             if self.window is not None and sent > self.window:
-                kind, words = self.wire.overflow(sent, self.window)
-                return self._refused(400, words, kind)
+                kind, message = self.wire.overflow(sent, self.window)
+                return self._refused(400, message, kind)
             try:
                 step = self.script.step(body, turn=self.wire.turns(body))
             except UserError as error:
@@ -131,7 +131,7 @@ class LoopbackServer:
         )
 
     def wait(self, seconds: float) -> None:
-        """Sleep, unless the server is closed meanwhile."""
+        """Waits for some seconds, or until the server is closed."""
         if seconds > 0:
             self._closing.wait(seconds)
 
@@ -180,7 +180,7 @@ class ServerAnswer:
         self.fault = fault
 
     def stream(self, server: LoopbackServer) -> Iterator[bytes]:
-        """The writes of the body, fault included. Ends with an empty one where the connection is to be dropped."""
+        """The writes of the body, including the fault. The last one is empty where the connection must be dropped."""
         frames = list(self.frames or ())
         size = sum(map(len, frames))
         fault = self.fault
@@ -188,32 +188,32 @@ class ServerAnswer:
         sent = 0
         for frame in frames:
             if fault and fault.kind in ("cut", "stall") and sent + len(frame) > at:
-                yield from _cut(frame[: at - sent], server.chunk)
+                yield from _split(frame[: at - sent], server.chunk)
                 server.wait(fault.seconds if fault.kind == "stall" else 0)
                 yield b""
                 return
             if fault and fault.kind in ("error", "garbage") and sent >= at:
-                yield self._nonsense(server, fault)
+                yield self._broken_frame(server, fault)
                 return
-            yield from _cut(frame, server.chunk)
+            yield from _split(frame, server.chunk)
             sent += len(frame)
             server.wait(self.step.pace_s)
         if fault:
-            yield b"" if fault.kind in ("cut", "stall") else self._nonsense(server, fault)
+            yield b"" if fault.kind in ("cut", "stall") else self._broken_frame(server, fault)
 
-    def _nonsense(self, server: LoopbackServer, fault: Fault) -> bytes:
+    def _broken_frame(self, server: LoopbackServer, fault: Fault) -> bytes:
         if fault.kind == "garbage":
             return fault.message.encode() or b'data: {"type": "content_bl\xff\n\n'
         return server.wire.error_frame(fault.status, fault.message or "Overloaded")
 
 
-def _cut(frame: bytes, chunk: str | int) -> Iterator[bytes]:
+def _split(frame: bytes, chunk: str | int) -> Iterator[bytes]:
     size = 1 if chunk == "byte" else len(frame) if isinstance(chunk, str) else chunk
     return (frame[i : i + size] for i in range(0, len(frame), max(1, size)))
 
 
 def _o200k(text: str) -> int:
-    from ra.context.ranks import encoder  # 0.3 s, at the first request
+    from ra.context.ranks import encoder  # takes 0.3 s, only at the first request
 
     return encoder.count(text)
 
@@ -236,7 +236,7 @@ class _Http(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that hangs up is no error of the server's; anything else is told on stderr."""
+        """Ignores a client that hangs up; prints other errors to stderr."""
         import sys
 
         if not isinstance(sys.exc_info()[1], OSError):
@@ -279,7 +279,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._refuse(self.server.owner, 404, f"Not found: {self.path}")
 
     def log_message(self, format: str, *args: object) -> None:
-        """Tests want to read their own output."""
+        """Logs nothing, so that tests can read their own output."""
 
     def _refuse(self, owner: LoopbackServer, status: int, message: str) -> None:
         self.close_connection = True  # the body may not have been read

@@ -1,4 +1,4 @@
-"""The provider's side of each dialect: check a request, refuse it in the provider's own words, or stream."""
+"""The provider's side of each dialect: it checks a request and refuses it in the provider's words, or streams."""
 
 from ra.testing.wires import anthropic, google, openai, openai_chat
 from ra.testing.wires.wire import Wire

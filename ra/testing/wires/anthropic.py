@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from ra.core.model import Stop, Usage
 from ra.core.value import JsonObject
 from ra.providers.script import Step
-from ra.testing.wires.wire import SEAL, call_id, frame, pieces, raw_arguments, require, seal, told
+from ra.testing.wires.wire import SEAL, call_id, fault_of, frame, pieces, raw_arguments, require, seal
 
 BASE = ""
 BAD_KEY = 401, "invalid x-api-key"
@@ -64,8 +64,8 @@ def frames(step: Step, usage: Usage, body: JsonObject, *, model: str, number: in
         "cache_read_input_tokens": usage.cache_read,
     }
     message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": model, "content": []}
-    unstopped = {"stop_reason": None, "stop_sequence": None}
-    start = {"type": "message_start", "message": message | unstopped | {"usage": counts | {"output_tokens": 1}}}
+    no_stop = {"stop_reason": None, "stop_sequence": None}
+    start = {"type": "message_start", "message": message | no_stop | {"usage": counts | {"output_tokens": 1}}}
     yield frame(start, "message_start")
     yield frame({"type": "ping"}, "ping")
     for index, (block, deltas) in enumerate(_blocks(step, number)):
@@ -94,7 +94,7 @@ def _blocks(step: Step, number: int) -> Iterator[tuple[JsonObject, list[JsonObje
 
 
 def fault(body: JsonObject, *, model: str) -> str:
-    return told(lambda: _check(body))
+    return fault_of(lambda: _check(body))
 
 
 def _check(body: JsonObject) -> None:
@@ -132,8 +132,8 @@ def _check_block(place: str, block: JsonObject, role: str, ids: set[str]) -> Non
         case "thinking":
             require(role == "assistant", f"{place}: `thinking` blocks may only be in `assistant` messages")
             signature = block["signature"]
-            sealed = not signature.startswith(SEAL) or signature == seal(block["thinking"])
-            require(signature and sealed, f"{place}: Invalid `signature` in `thinking` block")
+            valid = not signature.startswith(SEAL) or signature == seal(block["thinking"])
+            require(signature and valid, f"{place}: Invalid `signature` in `thinking` block")
         case "redacted_thinking":
             require(block["data"], f"{place}: Invalid `data` in `redacted_thinking` block")
         case "tool_use":
@@ -190,15 +190,15 @@ def _check_tools(tools: list[JsonObject]) -> None:
 
 def _check_marks(body: JsonObject) -> None:
     system = body.get("system", [])
-    found = [*body.get("tools", []), *([] if isinstance(system, str) else system)]
+    blocks = [*body.get("tools", []), *([] if isinstance(system, str) else system)]
     for message in body["messages"]:
-        found += _as_list(message["content"])
-    marked = [block for block in found if "cache_control" in block]
+        blocks += _as_list(message["content"])
+    marked = [block for block in blocks if "cache_control" in block]
     words = f"A maximum of 4 blocks with cache_control may be provided. Found {len(marked)}."
     require(len(marked) <= 4, words)
     for block in marked:
-        thought = block.get("type") in THOUGHTS
-        require(not thought, "cache_control cannot be set for thinking blocks")
+        is_thinking = block.get("type") in THOUGHTS
+        require(not is_thinking, "cache_control cannot be set for thinking blocks")
     for i, block in enumerate([] if isinstance(system, str) else system):
         require(block["text"], f"system.{i}: text content blocks must be non-empty")
 

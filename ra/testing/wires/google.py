@@ -8,7 +8,7 @@ from ra.core.model import Usage
 from ra.core.value import JsonObject
 from ra.providers.dialects.fields import arguments
 from ra.providers.script import Call, Step
-from ra.testing.wires.wire import frame, pieces, require, seal, told
+from ra.testing.wires.wire import fault_of, frame, pieces, require, seal
 
 BASE = ""
 BAD_KEY = 400, "API key not valid. Please pass a valid API key."
@@ -46,8 +46,8 @@ def error_frame(status: int, message: str) -> bytes:
     return frame(refusal(status, message, {}))
 
 
-def sealed(step: Step) -> str:
-    """The thought signature of an answer: base64, as protocol buffers write bytes."""
+def encoded_signature(step: Step) -> str:
+    """The thought signature of an answer: base64, as protocol buffers encode bytes."""
     signature = step.signature or (seal(step.thinking) if step.thinking else "")
     return base64.b64encode(signature.encode()).decode()
 
@@ -61,25 +61,25 @@ def frames(step: Step, usage: Usage, body: JsonObject, *, model: str, number: in
         )
         return
 
-    def said(*parts: JsonObject, **ending: str) -> bytes:
+    def chunk(*parts: JsonObject, **ending: str) -> bytes:
         candidate: JsonObject = {"content": {"role": "model", "parts": list(parts)}, "index": 0} | ending
         counts = _usage(usage, step) if ending else {"promptTokenCount": usage.total_input}
         return frame({"candidates": [candidate], "usageMetadata": counts} | about)
 
     for piece in pieces(step.thinking):
-        yield said({"text": piece, "thought": True})
+        yield chunk({"text": piece, "thought": True})
     for piece in pieces(step.text):
-        yield said({"text": piece})
-    signature = {"thoughtSignature": sealed(step)} if sealed(step) else {}
+        yield chunk({"text": piece})
+    signature = {"thoughtSignature": encoded_signature(step)} if encoded_signature(step) else {}
     for i, call in enumerate(calls):
-        yield said({"functionCall": _call(call)} | (signature if i == 0 else {}))
+        yield chunk({"functionCall": _call(call)} | (signature if i == 0 else {}))
     reason = {"length": "MAX_TOKENS", "refused": "SAFETY"}.get(step.ends, "STOP")
     if len(calls) < len(step.calls) and reason == "STOP":
-        lost = next(call for call in step.calls if call not in calls)
-        words = f"Malformed function call: {lost.name}({lost.raw})"
-        yield said(finishReason="MALFORMED_FUNCTION_CALL", finishMessage=words)
+        malformed = next(call for call in step.calls if call not in calls)
+        words = f"Malformed function call: {malformed.name}({malformed.raw})"
+        yield chunk(finishReason="MALFORMED_FUNCTION_CALL", finishMessage=words)
     else:
-        yield said({"text": ""} | ({} if calls else signature), finishReason=reason)
+        yield chunk({"text": ""} | ({} if calls else signature), finishReason=reason)
 
 
 def _call(call: Call) -> JsonObject:
@@ -99,7 +99,7 @@ def _usage(usage: Usage, step: Step) -> JsonObject:
 
 
 def fault(body: JsonObject, *, model: str) -> str:
-    return told(lambda: _check(body, model))
+    return fault_of(lambda: _check(body, model))
 
 
 def _check(body: JsonObject, model: str) -> None:
@@ -132,7 +132,7 @@ def _check(body: JsonObject, model: str) -> None:
 
 
 def _current_turn(contents: list[JsonObject]) -> int:
-    """Where the turn under way began: at the last thing that the user said."""
+    """The index where the current turn began: the user's last message."""
     turns = [
         i
         for i, content in enumerate(contents)

@@ -7,7 +7,7 @@ from ra.core.model import Usage
 from ra.core.value import JsonObject
 from ra.providers.script import Step
 from ra.testing.wires import openai_chat
-from ra.testing.wires.wire import SEAL, call_id, frame, pieces, raw_arguments, require, seal, told
+from ra.testing.wires.wire import SEAL, call_id, fault_of, frame, pieces, raw_arguments, require, seal
 
 BASE = "/v1"
 BAD_KEY = openai_chat.BAD_KEY
@@ -22,9 +22,9 @@ def is_call(path: str) -> bool:
 
 
 def turns(body: JsonObject) -> int:
-    """An answer is a run of items that a model made."""
-    ours = [_is_answer(item) for item in body.get("input", []) if isinstance(item, dict)]
-    return sum(now and not before for before, now in zip([False, *ours], ours, strict=False))
+    """Counts answers: runs of adjacent items from the model."""
+    from_model = [_is_answer(item) for item in body.get("input", []) if isinstance(item, dict)]
+    return sum(now and not before for before, now in zip([False, *from_model], from_model, strict=False))
 
 
 def _is_answer(item: JsonObject) -> bool:
@@ -42,7 +42,7 @@ def error_frame(status: int, message: str) -> bytes:
 
 
 def frames(step: Step, usage: Usage, body: JsonObject, *, model: str, number: int) -> Iterator[bytes]:
-    made = Events()
+    stream = Events()
     output: list[JsonObject] = []
     response: JsonObject = {
         "id": f"resp_{number}",
@@ -53,23 +53,23 @@ def frames(step: Step, usage: Usage, body: JsonObject, *, model: str, number: in
         "tool_choice": "auto",
         "tools": [],
     }
-    begun = response | {"status": "in_progress", "output": []}
-    yield made.event("response.created", response=begun)
-    yield made.event("response.in_progress", response=begun)
+    started = response | {"status": "in_progress", "output": []}
+    yield stream.event("response.created", response=started)
+    yield stream.event("response.in_progress", response=started)
     for index, (item, events) in enumerate(_items(step, number)):
         at = {"item_id": item["id"], "output_index": index}
-        yield made.event("response.output_item.added", output_index=index, item=_opened(item))
+        yield stream.event("response.output_item.added", output_index=index, item=_opened(item))
         for kind, fields in events:
-            yield made.event(kind, **at, **fields)
-        yield made.event("response.output_item.done", output_index=index, item=item)
+            yield stream.event(kind, **at, **fields)
+        yield stream.event("response.output_item.done", output_index=index, item=item)
         output.append(item)
     ended: JsonObject = {"status": "completed", "output": output, "usage": _usage(usage, step)}
     if step.ends == "length" or (step.ends == "refused" and not step.text):
         reason = "max_output_tokens" if step.ends == "length" else "content_filter"
         ended |= {"status": "incomplete", "incomplete_details": {"reason": reason}}
-        yield made.event("response.incomplete", response=response | ended)
+        yield stream.event("response.incomplete", response=response | ended)
     else:
-        yield made.event("response.completed", response=response | ended)
+        yield stream.event("response.completed", response=response | ended)
 
 
 class Events:
@@ -84,7 +84,7 @@ class Events:
 
 
 def _opened(item: JsonObject) -> JsonObject:
-    """An item before anything is in it."""
+    """An item before it has any content."""
     empty: JsonObject = {"content": [], "summary": [], "arguments": "", "status": "in_progress"}
     visible = {key: value for key, value in item.items() if key != "encrypted_content"}
     return {key: empty.get(key, value) for key, value in visible.items()}
@@ -117,8 +117,8 @@ def _items(step: Step, number: int) -> Iterator[tuple[JsonObject, list[tuple[str
 
 def _reasoning(step: Step, number: int) -> tuple[JsonObject, list[tuple[str, Fields]]]:
     part = {"type": "summary_text", "text": step.thinking}
-    seal_ = step.signature or seal(step.thinking)
-    item = {"id": f"rs_{number}", "type": "reasoning", "summary": [part], "encrypted_content": seal_}
+    signature = step.signature or seal(step.thinking)
+    item = {"id": f"rs_{number}", "type": "reasoning", "summary": [part], "encrypted_content": signature}
     at = {"summary_index": 0}
     kind = "response.reasoning_summary"
     return item, [
@@ -157,7 +157,7 @@ def _usage(usage: Usage, step: Step) -> JsonObject:
 
 
 def fault(body: JsonObject, *, model: str) -> str:
-    return told(lambda: _check(body))
+    return fault_of(lambda: _check(body))
 
 
 def _check(body: JsonObject) -> None:
@@ -205,11 +205,11 @@ def _check_message(i: int, item: JsonObject) -> None:
 
 
 def _check_reasoning(item: JsonObject, following: list[JsonObject]) -> None:
-    id, sealed = item["id"], item.get("encrypted_content")
+    id, signature = item["id"], item.get("encrypted_content")
     refusal = "Items are not persisted when `store` is set to false."
-    require(sealed, f"Item with id '{id}' not found. {refusal}")
-    told_ = "".join(part["text"] for part in item["summary"])
+    require(signature, f"Item with id '{id}' not found. {refusal}")
+    thinking = "".join(part["text"] for part in item["summary"])
     broken = f"The encrypted content for item {id} could not be verified."
-    require(not str(sealed).startswith(SEAL) or sealed == seal(told_), broken)
+    require(not str(signature).startswith(SEAL) or signature == seal(thinking), broken)
     words = f"Item '{id}' of type 'reasoning' was provided without its required following item."
     require(following and _is_answer(following[0]), words)

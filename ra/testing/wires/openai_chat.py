@@ -8,7 +8,7 @@ import msgspec
 from ra.core.model import Stop, Usage
 from ra.core.value import JsonObject
 from ra.providers.script import Step
-from ra.testing.wires.wire import call_id, frame, pieces, raw_arguments, require, told
+from ra.testing.wires.wire import call_id, fault_of, frame, pieces, raw_arguments, require
 
 BASE = "/v1"
 BAD_KEY = 401, "Incorrect API key provided. You can find your API key in your account settings."
@@ -49,22 +49,22 @@ def error_frame(status: int, message: str) -> bytes:
 def frames(step: Step, usage: Usage, body: JsonObject, *, model: str, number: int) -> Iterator[bytes]:
     chunk = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "created": 1_700_000_000, "model": model}
 
-    def said(delta: JsonObject, reason: str | None = None) -> bytes:
+    def delta_frame(delta: JsonObject, reason: str | None = None) -> bytes:
         return frame(chunk | {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]})
 
-    yield said({"role": "assistant", "content": ""})
+    yield delta_frame({"role": "assistant", "content": ""})
     for piece in pieces(step.thinking):
-        yield said({"reasoning_content": piece})
+        yield delta_frame({"reasoning_content": piece})
     for piece in pieces(step.text):
-        yield said({"refusal": piece} if step.ends == "refused" else {"content": piece})
+        yield delta_frame({"refusal": piece} if step.ends == "refused" else {"content": piece})
     for index, call in enumerate(step.calls):
         id = call_id(call.id, number, index + 1, "call")
         function = {"name": call.name, "arguments": ""}
-        yield said({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]})
+        yield delta_frame({"tool_calls": [{"index": index, "id": id, "type": "function", "function": function}]})
         for piece in pieces(raw_arguments(call.args, call.raw)):
-            yield said({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+            yield delta_frame({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
     filtered = step.ends == "refused" and not step.text
-    yield said({}, "content_filter" if filtered else STOPS[step.ends])
+    yield delta_frame({}, "content_filter" if filtered else STOPS[step.ends])
     if (body.get("stream_options") or {}).get("include_usage"):
         yield frame(chunk | {"choices": [], "usage": _usage(usage)})
     yield b"data: [DONE]\n\n"
@@ -82,7 +82,7 @@ def _usage(usage: Usage) -> JsonObject:
 
 
 def fault(body: JsonObject, *, model: str) -> str:
-    return told(lambda: _check(body))
+    return fault_of(lambda: _check(body))
 
 
 def _check(body: JsonObject) -> None:
@@ -127,7 +127,7 @@ def _check_content(i: int, content: Any, *, optional: bool) -> None:
 
 
 def _check_arguments(i: int, arguments: str) -> None:
-    """llama.cpp and vLLM read them again to fill their templates, and refuse what is no JSON."""
+    """Checks that the arguments are a JSON object, which llama.cpp and vLLM parse again for their templates."""
     try:
         msgspec.json.decode(arguments, type=dict[str, Any])
     except msgspec.MsgspecError as error:

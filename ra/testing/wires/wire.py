@@ -1,4 +1,4 @@
-"""What the provider's side of a dialect does, and what all four of them share."""
+"""The protocol of the provider's side of a dialect, and what all four dialects share."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -15,32 +15,32 @@ SEAL = "loop-"
 
 
 class Wire(Protocol):
-    """One module per dialect."""
+    """The provider's side of a dialect, implemented by one module for each."""
 
     BASE: str
-    """The path that belongs to a base URL."""
+    """The path at the end of a base URL."""
 
     BAD_KEY: tuple[int, str]
-    """How a wrong key is refused."""
+    """Status and message of the refusal of a wrong key."""
 
     def is_call(self, path: str) -> bool:
-        """Whether a POST to this path asks for an answer."""
+        """Whether a POST to this path is a model call."""
         ...
 
     def key(self, headers: Mapping[str, str]) -> str:
-        """The API key that came with a request; names of headers are in lower case."""
+        """The API key of a request; header names are in lower case."""
         ...
 
     def fault(self, body: JsonObject, *, model: str) -> str:
-        """What is wrong with this body, in the provider's own words; empty when nothing is."""
+        """What is wrong with this body, in the provider's own words; "" when it is valid."""
         ...
 
     def overflow(self, sent: int, window: int) -> tuple[JsonObject, str]:
-        """The kind and the text of the refusal of a request that is too large."""
+        """The error fields and the message that refuse a request that is too large."""
         ...
 
     def refusal(self, status: int, message: str, kind: JsonObject) -> JsonObject:
-        """The body of an error answer."""
+        """The body of an error response."""
         ...
 
     def error_frame(self, status: int, message: str) -> bytes:
@@ -48,7 +48,7 @@ class Wire(Protocol):
         ...
 
     def turns(self, body: JsonObject) -> int:
-        """How many answers of a model the conversation holds."""
+        """The number of model answers in the conversation."""
         ...
 
     def frames(self, step: Step, usage: Usage, body: JsonObject, *, model: str, number: int) -> Iterator[bytes]:
@@ -56,28 +56,28 @@ class Wire(Protocol):
         ...
 
 
-class Wrong(Exception):
-    """Raised inside a check with the provider's words."""
+class InvalidRequest(Exception):
+    """A check failed; the text is the provider's message."""
 
 
-def told(check: Callable[[], None]) -> str:
-    """What a check says. A body that is not even shaped like one is told so, not crashed on."""
+def fault_of(check: Callable[[], None]) -> str:
+    """The message of a failed check, or "". Also reports a body of the wrong shape instead of crashing."""
     try:
         check()
-    except Wrong as wrong:
-        return str(wrong)
+    except InvalidRequest as invalid:
+        return str(invalid)
     except (KeyError, TypeError, AttributeError, IndexError) as error:
         return f"Invalid request: {type(error).__name__}: {error}"
     return ""
 
 
-def require(condition: object, words: str) -> None:
+def require(condition: object, message: str) -> None:
     if not condition:
-        raise Wrong(words)
+        raise InvalidRequest(message)
 
 
 def seal(thinking: str) -> str:
-    """A signature of thinking that a server here can check when it comes back."""
+    """A signature of thinking that these servers can verify when it is sent back."""
     return SEAL + hashlib.sha256(thinking.encode()).hexdigest()[:24]
 
 
@@ -90,8 +90,8 @@ def frame(data: JsonObject, event: str = "") -> bytes:
     return name + b"data: " + encode(data) + b"\n\n"
 
 
-def call_id(given: str, number: int, index: int, prefix: str) -> str:
-    return given or f"{prefix}_{number}_{index}"
+def call_id(id: str, number: int, index: int, prefix: str) -> str:
+    return id or f"{prefix}_{number}_{index}"
 
 
 def raw_arguments(args: JsonObject, raw: str | None) -> str:
@@ -99,7 +99,7 @@ def raw_arguments(args: JsonObject, raw: str | None) -> str:
 
 
 def countable(value: Any) -> Any:
-    """A body without what is not counted as text: pictures and files in base64."""
+    """A body without parts that do not count as text: images and files in base64."""
     if isinstance(value, list):
         return [countable(item) for item in value]
     if isinstance(value, dict):
