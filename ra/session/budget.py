@@ -1,4 +1,4 @@
-"""What a run may spend, with everything under it: reserved at its worst before a call is sent, settled after."""
+"""What a run and everything under it may spend: each call reserves its worst case first and is settled after."""
 
 import math
 import time
@@ -16,8 +16,8 @@ from ra.core.model import Effort, Request, Usage
 if TYPE_CHECKING:
     from ra.timeline.spending import Purse
 
-COUNT_MARGIN = 1.10  # a count of ours may miss by so much
-UNBILLED_MARGIN = 1.40  # before the model's first bill, whose tokens may be larger than ours
+COUNT_MARGIN = 1.10  # our token count may be this far off
+UNBILLED_MARGIN = 1.40  # before the model's first bill, while its tokenizer is unknown
 LEAST_OUTPUT = 256  # tokens: an answer with less room than this is not worth its input
 LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 ANSWER_TOKENS = 1024  # kept for the answer beside the thinking, when the limit makes both small
@@ -33,7 +33,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Tally(msgspec.Struct, frozen=True):
-    """What was spent so far. `priced` is False once a call had no known price."""
+    """What was spent so far. `priced` is False after a call without a known price."""
 
     usage: Usage = Usage()
     dollars: Decimal = Decimal(0)
@@ -48,37 +48,37 @@ class Tally(msgspec.Struct, frozen=True):
 
     @property
     def amount(self) -> str:
-        """Decimal dollars; "" when a price was unknown."""
+        """Dollars as a decimal; "" when a price was unknown."""
         return str(self.dollars) if self.priced else ""
 
 
 class Reservation(msgspec.Struct, frozen=True, eq=False):
-    """The worst that one call can cost. Held until the call is settled."""
+    """The worst case of one call, held until the call is settled."""
 
     tokens: int = 0
     dollars: Decimal = Decimal(0)
     hold: str = ""  # of the agent's purse
-    input_tokens: int = 0  # as they were counted
+    input_tokens: int = 0  # as counted, without a margin
 
 
 class Budget:
-    """One budget for a run and everything under it: sub-agents, summaries and the planner take from the same one."""
+    """One budget for a run and everything under it: sub-agents, summaries and the planner share it."""
 
     def __init__(
         self, limits: Limits, *, purse: "Purse | None" = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.limits = limits
-        self._purse = purse  # what the agent has left today, shared with everybody who runs it
+        self._purse = purse  # the agent's daily budget, shared by all processes that run it
         self.spent = Tally()
         self.iterations = 0
         self._clock = clock
         self._began = clock()
         self._reserved: set[Reservation] = set()
-        self._billed: set[str] = set()  # models whose tokens a bill has already shown
+        self._billed: set[str] = set()  # models that have sent a bill
 
     @property
     def counts(self) -> bool:
-        """Whether the size of a request matters: without such a limit nothing has to be counted."""
+        """Whether a limit on tokens or dollars is set; without one, requests need not be counted."""
         return bool(self.limits.tokens or self.limits.dollars or self._purse)
 
     @property
@@ -87,7 +87,7 @@ class Budget:
         return max(0.0, self.limits.seconds - (self._clock() - self._began)) if self.limits.seconds else None
 
     def begin_iteration(self) -> None:
-        """Count a turn of a loop. Raises Stopped when it must not be taken."""
+        """Count a turn of a loop. Raises Stopped at the limit of iterations or seconds."""
         limits = self.limits
         if limits.iterations and self.iterations >= limits.iterations:
             raise Stopped(f"Stopped by maxIterations: {self.iterations} model calls were made.")
@@ -97,9 +97,9 @@ class Budget:
         self.iterations += 1
 
     def reserve(self, request: Request, input_tokens: int, price: Price) -> tuple[Request, Reservation]:
-        """Hold what this request can cost at most; the request comes back with the output that the limits leave.
+        """Hold the request's worst case. Returns the request with no more output than the limits leave.
 
-        Raises Stopped when even the least output could pass a limit.
+        Raises Stopped when even the smallest output could pass a limit.
         """
         if not self.counts:
             return request, Reservation()
@@ -119,7 +119,7 @@ class Budget:
         return request, reservation
 
     def again(self, request: Request, settled: Reservation, price: Price) -> Reservation:
-        """Hold what one more attempt of a call can cost, whose last one was billed. Raises Stopped."""
+        """Hold the worst case of a retry, after the failed attempt was billed. Raises Stopped."""
         lowered, reservation = self.reserve(request, settled.input_tokens, price)
         if lowered.max_output < request.max_output:
             self.release(reservation)
@@ -127,7 +127,7 @@ class Budget:
         return reservation
 
     def _hold(self, request: Request, worst_input: int, price: Price) -> tuple[Request, str]:
-        """Reserve in the agent's purse; less output, when the purse has less. Raises Stopped."""
+        """Reserve in the agent's daily budget; lowers the output where less is left. Raises Stopped."""
         if self._purse is None:
             return request, ""
         full = dearest(request.model, worst_input, request.max_output, price)
@@ -143,24 +143,24 @@ class Budget:
     def settle(
         self, reservation: Reservation, model: str, usage: Usage, dollars: Decimal | None, *, known: bool = True
     ) -> None:
-        """The call is over: what it really used takes the place of its worst case.
+        """Replace the call's worst case by what it used.
 
-        Unless that is `known`: a provider goes on with an answer that nobody hears, and charges for it. Then the worst
-        case stays spent, so that the limit holds by the provider's own meter.
+        When the usage is not `known`, the worst case counts as spent: a provider may finish and charge for an answer
+        that nobody receives, and the limit must hold by the provider's own meter.
         """
         self._reserved.discard(reservation)
         if self._purse is not None and reservation.hold:
             self._purse.settle(reservation.hold, dollars or Decimal(0))
         if not known:
-            unheard = max(0, reservation.tokens - usage.total_input - usage.output)
-            usage = msgspec.structs.replace(usage, output=usage.output + unheard)
+            unreported = max(0, reservation.tokens - usage.total_input - usage.output)
+            usage = msgspec.structs.replace(usage, output=usage.output + unreported)
             dollars = None if dollars is None else max(dollars, reservation.dollars)
         self.spent = self.spent.plus(usage, dollars)
         if usage != Usage():
             self._billed.add(model)
 
     def release(self, reservation: Reservation) -> None:
-        """The call was never answered: it costs nothing."""
+        """Free the reservation of a call that was never answered and costs nothing."""
         if reservation in self._reserved and self._purse is not None and reservation.hold:
             self._purse.settle(reservation.hold, Decimal(0))
         self._reserved.discard(reservation)
@@ -190,16 +190,16 @@ class Budget:
 
 
 def _plain(dollars: float) -> str:
-    """An amount as it is written by hand: 0.000001, not 1e-06."""
+    """An amount in plain notation: 0.000001, not 1e-06."""
     return f"{Decimal(str(dollars)).normalize():f}"
 
 
 RUNNING: ContextVar[Budget | None] = ContextVar("RUNNING", default=None)
-"""The budget of the run whose tool is at work: an agent that a function of the user asks takes from it as well."""
+"""The budget of the current run: an agent that a user's tool function starts spends from it as well."""
 
 
 def dearest(model: str, input_tokens: int, output: int, price: Price) -> Decimal | None:
-    """What a call can cost at most: input is dearest when it is written to the cache, or when nothing is cached."""
+    """The highest price of a call: input costs most when written to the cache, or when nothing is cached."""
     uncached = price(model, Usage(input=input_tokens, output=output))
     cached = price(model, Usage(cache_write=input_tokens, output=output))
     if uncached is None or cached is None:
@@ -208,7 +208,7 @@ def dearest(model: str, input_tokens: int, output: int, price: Price) -> Decimal
 
 
 def _with_output(request: Request, output: int) -> Request:
-    """The request with less room for its answer: thinking is lowered with it, then off."""
+    """The request with a smaller output limit; thinking is lowered with it, then turned off."""
     if output >= request.max_output:
         return request
     thinking = min(request.effort.budget, output - ANSWER_TOKENS)
@@ -217,7 +217,7 @@ def _with_output(request: Request, output: int) -> Request:
 
 
 def need_price(key: str, model: str, *, known: bool) -> None:
-    """A budget in dollars cannot be kept for a model whose price nobody knows. `key` says where it was set."""
+    """Raise UserError when a limit in dollars cannot be enforced, because the model has no known price."""
     if not known:
         raise UserError(
             f"{key} is set, but no price is known for {model!r}. Add it under app.prices in ra.yaml, "

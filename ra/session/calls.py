@@ -17,12 +17,12 @@ from ra.session.journal import Journal, Progress
 from ra.session.recipe import InstructionFiles, Recipe
 from ra.tools.toolbox import Done, Toolbox
 
-PRINTED_CHARS = 64 * 1024  # of a running call, in case it is stopped
-SAME_CALLS = 3  # so many identical calls in a row end the run
+PRINTED_CHARS = 64 * 1024  # of a running call's output, kept in case the call is stopped
+SAME_CALLS = 3  # this many identical calls in a row end the run
 
 
 class Calls:
-    """Tool calls of one session."""
+    """Runs the tool calls of one session."""
 
     def __init__(
         self,
@@ -41,14 +41,14 @@ class Calls:
         self._progress = progress
         self._clock = clock
         self._last: list[tuple[str, bytes]] = []
-        self._printed: dict[str, str] = {}  # by running calls, so far: the end of it
+        self._printed: dict[str, str] = {}  # output so far, by call id: the last part of it
 
     def begin(self) -> None:
-        """A new run: what the model called before does not count as repeated."""
+        """Start a new run: earlier calls do not count as repeated."""
         self._last = []
 
     async def run(self, calls: Sequence[ToolCall], toolbox: Toolbox, recipe: Recipe, ask: Asker | None) -> None:
-        """Neighbours that only read run at once, others one after the other. Raises Stopped, HookFailed."""
+        """Run the calls: adjacent read-only calls in parallel, others one by one. Raises Stopped and HookFailed."""
         await self._journal.durable()
         self._check_repeats([call for call in calls if not toolbox.polls(call)])
         for batch in _batches(calls, toolbox, parallel=recipe.parallel_calls):
@@ -62,9 +62,9 @@ class Calls:
                 raise
 
     def close(self, text: str) -> None:
-        """Give calls that have no result one, so that no provider ever refuses this session.
+        """Give every call without a result one, so that no provider refuses this session.
 
-        It begins with what the call had printed, unless hooks decide what the model sees of results.
+        The result begins with the call's output so far, unless hooks edit results: they have not seen it.
         """
         for call in self._engine.view.open_calls():
             printed = "" if self._hooks.edit_results else self._printed.get(call.id, "").rstrip()
@@ -93,13 +93,13 @@ class Calls:
         progress.emit(ToolEnded(call, answer, self._clock() - began, outcome.change))
 
     def _hear(self, event: Event) -> None:
-        """Pass an event on; what a call prints is kept for the case that it is stopped."""
+        """Pass an event on, and keep the output of running calls in case they are stopped."""
         if isinstance(event, ToolOutput):
             self._printed[event.call_id] = (self._printed.get(event.call_id, "") + event.text)[-PRINTED_CHARS:]
         self._progress.emit(event)
 
     def _touched(self, call: ToolCall, recipe: Recipe) -> list[Noticed]:
-        """A subdirectory's instruction files, when a tool first touches something in it."""
+        """The instruction files of a subdirectory that a tool touches for the first time."""
         path = call.args.get("path")
         if not isinstance(path, str):
             return []

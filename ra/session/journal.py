@@ -1,4 +1,4 @@
-"""Records facts, on disk first and then in every fold, and reports the progress of a run."""
+"""Records facts, first on disk and then in every fold, and reports the progress of a run."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -15,11 +15,11 @@ from ra.session.budget import Budget, Limits, Reservation, Tally
 from ra.session.recipe import Notices
 from ra.timeline.in_memory import MemoryTimeline
 
-AWAY_S = (0.1, 0.5, 1.0)  # between two tries to reach a database that is away; the last one again and again
+AWAY_S = (0.1, 0.5, 1.0)  # pauses between attempts to reach a database; the last one repeats
 
 
 class Progress:
-    """Counts one run after the other. Between two runs nobody listens, and warnings go to the session's notices."""
+    """Counts and reports one run at a time. Between runs, warnings go to the session's notices."""
 
     def __init__(self, notices: Notices) -> None:
         self._notices = notices
@@ -50,7 +50,7 @@ class Progress:
             self._notices.warn(text)
 
     async def reserve(self, request: Request, input_tokens: int, price: Price) -> tuple[Request, Reservation]:
-        """What `Budget.reserve` says. An agent's ledger whose database is away is waited for. Raises Stopped."""
+        """As `Budget.reserve`, but waits for an agent's ledger whose database cannot be reached. Raises Stopped."""
         outage = Outage(self)
         while True:
             try:
@@ -59,14 +59,14 @@ class Progress:
                 await outage.wait(error)
 
     def count(self, *facts: Fact) -> None:
-        """Add what calls cost: the final bill includes summaries, plans and sub-agents."""
+        """Add the cost of calls; the run's total includes summaries, plans and sub-agents."""
         for fact in facts:
             if isinstance(fact, Spent):
                 self.spent = self.spent.plus(fact.usage, Decimal(fact.dollars) if fact.dollars else None)
 
 
 class Outage:
-    """A database that was found to be away: says so once, and waits a moment between two tries."""
+    """An unreachable database: warns once, and waits between attempts."""
 
     def __init__(self, progress: Progress) -> None:
         self._progress = progress
@@ -74,23 +74,23 @@ class Outage:
 
     async def wait(self, error: StoreAway) -> None:
         if not self._tries:
-            self._progress.warn(f"{error} The run goes on when the database is back.")
+            self._progress.warn(f"{error} The run continues when the database is back.")
         await asyncio.sleep(AWAY_S[min(self._tries, len(AWAY_S) - 1)])
         self._tries += 1
 
 
 class Fold(Protocol):
-    """Something that follows from what happened: the engine's view, the present segment."""
+    """State computed from the facts: the engine's view, the current segment."""
 
     def apply(self, event: TimelineEvent) -> None: ...
 
 
 class Journal:
-    """Writes to a timeline and keeps the folds in step. When the disk is full it goes on in memory, and says so."""
+    """Writes to a timeline and keeps the folds in step. When the disk is full it warns and continues in memory."""
 
     def __init__(self, timeline: Timeline, folds: Sequence[Fold], progress: Progress) -> None:
         self.timeline = timeline
-        self.torn_off = False  # facts since then are lost when the process ends
+        self.torn_off = False  # later facts exist in memory only
         self._folds = folds
         self._progress = progress
         appliers = [fold.apply for fold in folds]
@@ -115,9 +115,9 @@ class Journal:
         return events
 
     async def durable(self) -> None:
-        """Returns once everything that was recorded is stored. Nothing may leave for a model or a tool before that.
+        """Return once everything recorded is stored. Nothing may be sent to a model or a tool before that.
 
-        A database that is away is waited for: as long as it takes, unless the run has a limit or is interrupted.
+        Waits for an unreachable database without a limit, unless the run has one or is interrupted.
         """
         outage = Outage(self._progress)
         while True:
@@ -130,7 +130,7 @@ class Journal:
                 self._tear_off(error)
 
     def keep(self, texts: Iterable[str]) -> None:
-        """Store what was cut, so that its references can be recalled."""
+        """Store texts that were cut, so that their references can be recalled."""
         for text in texts:
             try:
                 self.timeline.keep(text)

@@ -1,4 +1,4 @@
-"""What an endpoint taught: read when a session opens, and remembered for that endpoint alone."""
+"""What an endpoint taught about its window and tokens: read when a session opens, stored for that endpoint alone."""
 
 import msgspec
 
@@ -8,15 +8,15 @@ from ra.session.journal import Progress
 from ra.session.recipe import Recipe, Services
 from ra.timeline.store import Endpoint, Learned
 
-BELIEVED_S = 7 * 86_400.0  # a window that an error named: servers are given larger ones,
-GUESS_BELIEVED_S = 86_400.0  # and one that was guessed. After that the next overflow teaches it again, for nothing
-LONGEST_TEXT = 300  # characters of the error that taught it
-NOISE = 0.01  # of the factor: a smaller change is not worth a write
-WORTH_TELLING = 0.9  # of the catalog's window: one that is smaller is told of
+BELIEVED_S = 7 * 86_400.0  # a window that an error named: servers may get a larger one later
+GUESS_BELIEVED_S = 86_400.0  # a guessed window. After that time the next overflow teaches it again, at no cost
+LONGEST_TEXT = 300  # characters of the error text that is stored
+NOISE = 0.01  # a smaller relative change of the factor is not worth a write
+WORTH_TELLING = 0.9  # report a window below this share of the catalog's
 
 
 class LearnedEndpoint:
-    """The endpoint of a recipe. A store that cannot be written is no reason to give up an answer: it is warned of."""
+    """The endpoint of a recipe. A store that cannot be written causes a warning; the answer continues."""
 
     def __init__(self, recipe: Recipe, services: Services, progress: Progress, *, durable: bool, stores: bool) -> None:
         self._endpoint = Endpoint(recipe.provider, services.providers.address(recipe.provider), recipe.model)
@@ -41,7 +41,7 @@ class LearnedEndpoint:
         self._tell(window, guessed=guessed)
 
     def learn_factor(self, factor: float) -> None:
-        """Keep what bills taught about the model's tokens, when it changed by more than noise."""
+        """Store the model's token factor when it changed by more than noise."""
         before = self.learned.factor or self._info.tokens_per_o200k
         if not self._stores or abs(factor - before) <= NOISE * before:
             return
@@ -51,7 +51,7 @@ class LearnedEndpoint:
             self._warn_of(error)
 
     def _read(self, *, durable: bool) -> Learned:
-        """What is still believed. A session in memory can do without the store."""
+        """What was learned and is recent enough. A session in memory can do without the store."""
         try:
             learned = self._services.store.learned(self._endpoint)
         except StoreError as error:
@@ -65,7 +65,7 @@ class LearnedEndpoint:
         return learned
 
     def _tell(self, window: int, *, guessed: bool) -> None:
-        """A window that is smaller than people expect cuts sessions short: they shall know why, and the way back."""
+        """Warn of a window smaller than the catalog's: users should know why sessions are cut, and how to undo it."""
         model, catalog = self._endpoint.model, self._info.window
         if catalog and window < catalog * WORTH_TELLING:
             verb = "seems to have" if guessed else "has"

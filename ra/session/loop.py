@@ -1,4 +1,4 @@
-"""One prompt, from the user's words to the answer: model call, tools, model call, answer."""
+"""Answers one prompt: calls the model, runs its tools, and repeats until there is an answer or a reason to stop."""
 
 import asyncio
 import time
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
 
 class Loop:
-    """A timeline and the parts that answer prompts on it with one model. Everything that must last is in the journal.
+    """Answers prompts on one timeline with one model. Everything that must survive a crash is in the journal.
 
-    A prompt may come with a recipe of its own, as long as its model is this one's.
+    A prompt may bring its own recipe, as long as the recipe names the same model.
     """
 
     def __init__(
@@ -61,7 +61,7 @@ class Loop:
         self.recipe = recipe
         self.progress = Progress(services.notices)
         self.connection = ModelConnection(recipe, services)
-        # With --no-session nothing is stored, and what is learned ends with the process.
+        # With --no-session nothing is stored: what an endpoint teaches is forgotten when the process ends.
         stores = not preview and (timeline.durable if learns is None else learns)
         self.endpoint = LearnedEndpoint(recipe, services, self.progress, durable=timeline.durable, stores=stores)
         learned = self.endpoint.learned
@@ -89,7 +89,7 @@ class Loop:
         )
         repairs = folds.Repairs()
         self.journal = Journal(timeline, (self.engine, self.segment, repairs), self.progress)
-        self.journal.record(*repairs.facts())  # what a crash left open is closed first
+        self.journal.record(*repairs.facts())  # first close the calls that a crash left without a result
         self.hooks = SessionHooks(services.hooks, self.journal, self.engine, self.progress, model=recipe.model)
         self.turn = Turn(
             recipe,
@@ -114,7 +114,7 @@ class Loop:
     # --- one prompt ---
 
     async def answer(self, prompt: Prompt, emit: Emit) -> None:
-        """Work until there is an answer or a reason to stop; the last event is RunEnded, whatever happens."""
+        """Run until there is an answer or a reason to stop. The last event is always RunEnded."""
         progress, recipe = self.progress, prompt.recipe
         progress.begin(emit, prompt.budget or self._budget(prompt))
         RUNNING.set(progress.budget)
@@ -172,13 +172,13 @@ class Loop:
         progress.end()
 
     async def _stopped(self, reason: Literal["user", "maxDuration"]) -> None:
-        """Record what was said, and say so at once: pricing it may first have to load the tokenizer."""
+        """Record the partial answer and report the stop at once; the price follows, since it may need the tokenizer."""
         self.journal.record(*self.turn.partial())
         self.progress.emit(RunStopped(reason))
         self.journal.record(*await self.turn.partial_bill(), Interrupted(reason))
 
     async def _saved(self, outcome: Outcome) -> bool:
-        """Whether the run is stored. Its end waits for a database that is away; who interrupted it need not wait."""
+        """Whether the run is stored. Waits for an unreachable database, except after an interruption."""
         left_s = 0.0 if outcome == "interrupted" else self.progress.budget.seconds_left
         try:
             async with asyncio.timeout(left_s):
@@ -204,13 +204,13 @@ class Loop:
                 continue
             await self._calls.run(reply.message.calls, prompt.toolbox, prompt.recipe, prompt.ask)
             if prompt.toolbox.refresh() and (configured := self.engine.configured) is not None:
-                # Without the base: it opened this run, and would now replace what the run has said since.
+                # Not the base again: it started this run, and would now replace the messages recorded since.
                 tools = prompt.toolbox.specs
                 self.journal.record(msgspec.structs.replace(configured, tools=tools, base=None))
             await self.hooks.after_loop_iteration()
 
     def _to_correct(self, reply: Reply, prompt: Prompt, corrections: int) -> bool:
-        """Whether an answer was sent back, because it does not have the form that was asked for. Raises Unfit."""
+        """Whether the model has to correct its answer, because it does not fit the requested format. Raises Unfit."""
         if prompt.answer_format is None or reply.stop == "refused":
             return False
         from ra.session import structured  # only where the answer must have a form
@@ -224,18 +224,17 @@ class Loop:
         return True
 
     async def stage(self, prompt: Prompt) -> None:
-        """Record a prompt and what its requests stand on: all that happens before the first request is assembled."""
+        """Record the prompt and its configuration: everything that happens before the first request is assembled."""
         message = await self.hooks.before_loop_begin(prompt.message)
-        if rotated := self._rotation(
-            prompt.recipe, prompt.task
-        ):  # before the message is written: it must not count as a sign of life
+        # Before the message is recorded: the message itself must not count as recent activity.
+        if rotated := self._rotation(prompt.recipe, prompt.task):
             self.journal.record(rotated)
             self.progress.emit(Rotated(rotated))
         self.journal.record(Said(message))
         await self.compose(message, prompt)
 
     async def compose(self, message: Message, prompt: Prompt) -> None:
-        """Record what the strategy decided. What has not changed since the last run is not said again."""
+        """Record what the strategy decided, as far as it differs from the last run."""
         recipe, task = prompt.recipe, prompt.task
         try:
             view = self.view(message, prompt)
@@ -261,7 +260,7 @@ class Loop:
 
             answer_schema = prompt.answer_format.schema
             schema = native(recipe.provider, recipe.model, answer_schema, has_tools=bool(prompt.toolbox.specs))
-            # A compatible server may pass over what it does not know: it is told in words as well.
+            # A compatible server may ignore the schema field, so the system part states the schema as well.
             if not schema or recipe.provider == "openai-chat":
                 sections = (*sections, told(answer_schema))
         configured = Configured(
@@ -276,10 +275,10 @@ class Loop:
             answer_schema=schema,
         )
         notices = self.engine.view.notices()
-        news = [Noticed(section) for section in composed.noticed if notices.get(section.name) != section]
-        # A base replaces what was said so far, so that it is news even when it is the same as the last one.
+        changed_notices = [Noticed(section) for section in composed.noticed if notices.get(section.name) != section]
+        # A base replaces the conversation so far, so it is recorded even when it equals the last one.
         unchanged = configured == self.engine.configured and configured.base is None
-        self.journal.record(*([] if unchanged else [configured]), *news)
+        self.journal.record(*([] if unchanged else [configured]), *changed_notices)
 
     def view(self, message: Message, prompt: Prompt) -> SessionView:
         """The session as a strategy sees it."""
@@ -295,13 +294,13 @@ class Loop:
         )
 
     async def outgoing(self) -> Request:
-        """The next request as it would leave, with the hooks' edits; nothing is sent."""
+        """The next request exactly as it would be sent, hooks included. Sends nothing."""
         request, reservation = await self.turn.outgoing(await self.turn.assemble())
         self.progress.budget.release(reservation)
         return request
 
     def _rotation(self, recipe: Recipe, task: TaskOrigin) -> Rotation | None:
-        """The fact that begins a new segment, when one is due."""
+        """The fact that starts a new segment, or None when no rotation is due."""
         now, segment = self._services.clock(), self.segment
         last = self.engine.configured
         was_layered = last is not None and last.strategy == "layered"
@@ -334,17 +333,17 @@ class Loop:
         if line is not None and not self._preview:
             self._services.log.note(task, line)
 
-    # --- between two prompts ---
+    # --- calls outside a prompt ---
 
     async def keep_warm(self, request: Request) -> None:
-        """A small call that only reads the cached prefix. Its bill is recorded; nothing that it says is."""
+        """Make a small call that only reads the cached prefix. Its bill is recorded, its answer is not."""
         try:
             await self._side_calls.ask(None, request, purpose="bridge")
         finally:
             self.journal.record(*self._side_calls.take_bills())
 
     async def ask_model(self, call: SideCall) -> Reply:
-        """An answer beside the conversation, for an MCP server. It takes from the run's budget; its bill is recorded.
+        """Answer a request of an MCP server, outside the conversation. The run's budget pays; the bill is recorded.
 
         Raises what the provider raises, and Stopped.
         """
@@ -361,7 +360,7 @@ class Loop:
     # --- the end ---
 
     async def close(self) -> None:
-        """Let go of the provider, and remember what its bills taught. The timeline stays open."""
+        """Close the connection and store the learned token factor. The timeline stays open."""
         self.endpoint.learn_factor(self.estimator.factor)
         await self.connection.close()
 
@@ -375,7 +374,7 @@ def _answer_text(reply: Reply, prompt: Prompt) -> str:
 
 
 def _economy(recipe: Recipe, services: Services) -> "SessionEconomy | None":
-    """Who decides by price when to compact, if `auto` does."""
+    """Decides by price when to compact; None unless the strategy is `auto`."""
     if recipe.compaction.strategy != "auto":
         return None
     from ra.costs.economy import economy_for  # only `auto` needs prices before the first request
@@ -384,11 +383,11 @@ def _economy(recipe: Recipe, services: Services) -> "SessionEconomy | None":
 
 
 def _lifetime(recipe: Recipe, services: Services) -> CacheLifetime:
-    """Who decides how long the provider keeps the prefix."""
+    """Decides how long the provider keeps the cached prefix."""
     return CacheLifetime(
         lambda model: services.prices.row(model, recipe.provider),
         lambda model: rules_for(model, recipe.provider),
         settings=recipe.cache,
-        # Gateways and clouds offer the hour for some models only: there it is used where the user asks for it.
+        # Gateways and clouds offer the one-hour cache for some models only: use it there only on request.
         hour=services.providers.address(recipe.provider) == BY_NAME["anthropic"].home,
     )

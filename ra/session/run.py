@@ -1,4 +1,4 @@
-"""A run as a face follows it: a stream of events that always ends with RunEnded, and that can be interrupted."""
+"""A run as its caller sees it: a stream of events that always ends with RunEnded and can be interrupted."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -16,14 +16,12 @@ from ra.session.recipe import Recipe
 from ra.tools.toolbox import Toolbox
 
 if TYPE_CHECKING:
-    from ra.session.telemetry import RunTrace
-
-if TYPE_CHECKING:
     from ra.session.structured import AnswerFormat
+    from ra.session.telemetry import RunTrace
 
 
 class Prompt(msgspec.Struct, frozen=True):
-    """A message, who sent it, and what it is answered with. `budget` is that of the run above, for a sub-agent."""
+    """A message, its sender, and what answers it. A sub-agent's prompt has the `budget` of its parent run."""
 
     message: Message
     task: TaskOrigin
@@ -38,12 +36,12 @@ class Answering(Protocol):
     """Answers a prompt: a loop, or the handler of an agent file."""
 
     async def answer(self, prompt: Prompt, emit: Emit) -> None:
-        """The last event is RunEnded, whatever happens."""
+        """Emit the events of the run; the last one is always RunEnded."""
         ...
 
 
 class Run:
-    """`async for event in run`: the work goes on in a task of its own, so that tools can report while they run."""
+    """`async for event in run`. The work runs in its own task, so that tools can report while they run."""
 
     def __init__(self, answering: Answering, prompt: Prompt, trace: "RunTrace | None" = None) -> None:
         self._answering = answering
@@ -55,7 +53,7 @@ class Run:
         self.ended: RunEnded | None = None
 
     def interrupt(self) -> None:
-        """End the run soon. It records what there is and still ends with RunEnded."""
+        """Cancel the run. It records the partial answer and still ends with RunEnded."""
         self._cancelled = True
         if self._task is not None:
             self._task.cancel()
@@ -71,7 +69,7 @@ class Run:
             if not self._task.done():
                 self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._task.result()  # a bug crashes, here and not in silence
+        self._task.result()  # a bug raises here, rather than being swallowed
 
     async def _main(self) -> None:
         try:

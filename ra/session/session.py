@@ -1,4 +1,4 @@
-"""One conversation with a model, and the verbs that everybody uses on it."""
+"""One conversation with a model, and its verbs: the only way to use it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
@@ -48,23 +48,23 @@ if TYPE_CHECKING:
     from ra.session.structured import AnswerFormat
     from ra.session.telemetry import RunTrace
 
-ASKED = "asked"  # the reason of a compaction that the user wanted
+ASKED = "asked"  # the reason of a compaction that the user asked for
 DROPPED = "dropped by the user"
 
 
 class PromptHandler(Protocol):
-    """An agent file as its session sees it. It is made of the session's verbs, so the import is turned around here."""
+    """An agent file as its session sees it; a Protocol, because agent files import the session."""
 
     def answering(self, session: "Session") -> Answering:
-        """What answers the next prompt in the place of the plain loop."""
+        """What answers the next prompt instead of the plain loop."""
         ...
 
 
 class Session:
-    """A timeline, the recipe that its prompts are answered with, and the services that this takes.
+    """A timeline, the recipe that answers its prompts, and the services that this needs.
 
-    Only one run goes on at a time. `agent_file` is a handler that runs instead of the plain loop; `budget` is that of
-    the run above, when this is a sub-agent's session; what its endpoint teaches is stored if it `learns`.
+    One run at a time. `agent_file` is a handler that runs instead of the plain loop. A sub-agent's session shares the
+    `budget` of its parent run. With `learns`, what the endpoint teaches is stored.
     """
 
     def __init__(
@@ -89,7 +89,7 @@ class Session:
         self._toolbox: Toolbox | None = None
         self._prompt: Prompt | None = None  # the one that is being answered
 
-    # --- what is known of it ---
+    # --- state ---
 
     @property
     def id(self) -> str:
@@ -97,22 +97,22 @@ class Session:
 
     @property
     def configured(self) -> Configured | None:
-        """What the last request was made with; None before the first."""
+        """The configuration of the last request; None before the first."""
         return self._loop.engine.configured
 
     @property
     def window(self) -> int | None:
-        """The tokens of the model's window; None while nobody knows."""
+        """The model's window in tokens; None while it is unknown."""
         return self._loop.engine.window.limit
 
     @property
     def saved(self) -> bool:
-        """Whether everything was recorded where it was meant to be; not so after a full disk."""
+        """Whether everything was stored; False after a full disk."""
         return self._loop.journal.timeline.durable or not self._timeline.durable
 
     @property
     def is_cold(self) -> bool:
-        """Whether the provider's cache of this session has run out."""
+        """Whether the provider's cache of this session has expired."""
         from ra.session.snapshot import is_cold
 
         return is_cold(self.events(), self.recipe)
@@ -124,24 +124,24 @@ class Session:
 
     @property
     def cache_lifetime_s(self) -> float:
-        """Seconds for which the provider keeps the last request; 0 where it keeps nothing."""
+        """How long the provider caches the last request, in seconds; 0 where it caches nothing."""
         lifetime = self._loop.engine.lifetime
         return lifetime.lifetime_s if lifetime else 0.0
 
     @property
     def cache_due_s(self) -> float | None:
-        """Seconds until `settle_cache` has to be called; None when there is nothing to decide, or it is not wanted."""
+        """Seconds until `settle_cache` must be called; None when there is nothing to decide or cache upkeep is off."""
         lifetime = self._loop.engine.lifetime
         return lifetime.due_in_s(self.services.clock()) if lifetime else None
 
     async def settle_cache(self) -> CacheDecided:
-        """In a pause: keep the provider's cache by a small call, compact, or let it go, whichever is cheapest."""
+        """In a pause: refresh the cache by a small call, compact, or let it expire, whichever is cheapest."""
         from ra.session.cache_pause import settle  # only where the user allows small paid calls
 
         return await settle(self._loop)
 
     def events(self) -> Iterable[TimelineEvent]:
-        """Everything that has happened, oldest first."""
+        """The whole timeline, oldest event first."""
         return self._loop.journal.timeline.events()
 
     # --- prompts ---
@@ -149,11 +149,11 @@ class Session:
     async def prepare(
         self, text: str, *, piped: str = "", files: Sequence[Path] = (), ask_outside: AskOutside | None = None
     ) -> Prepared:
-        """What the user typed as a message, with its references resolved."""
+        """Turn what the user typed into a message, with its references resolved."""
         return await self.services.prompts.prepare(text, piped=piped, files=files, ask_outside=ask_outside)
 
     def ready(self) -> None:
-        """Make sure that a prompt could be answered. Raises UserError for what the user must supply first."""
+        """Raise UserError when the user must supply something, such as a key, before a prompt can be answered."""
         self._loop.connection.provider()
         self.tools()
 
@@ -166,11 +166,12 @@ class Session:
         budget: Budget | None = None,
         answer_format: "AnswerFormat | None" = None,
     ) -> Run:
-        """Answer a message. `task` says who sent it and from where, when that is not who opened the session.
+        """Answer a message.
 
-        `budget` is that of the run that this one is part of. `answer_format` is what the answer must be.
+        `task` says who sent it, if not the one who opened the session. `budget` is shared with the run that this one
+        is part of. The answer has to fit `answer_format`.
 
-        Raises UserError, before anything is recorded, when something that the user must supply is missing.
+        Raises UserError, before anything is recorded, when the user must supply something first.
         """
         self.ready()
         toolbox = self.tools()
@@ -192,30 +193,30 @@ class Session:
         )
 
     async def preview(self, message: Message | None = None) -> "Snapshot":
-        """The request that a prompt would send, exactly: hooks included. Nothing is sent and nothing is recorded.
+        """The exact request that a prompt would send, hooks included. Sends and records nothing.
 
-        Without a message: what is sent always.
+        Without a message: the part that every request has.
         """
-        from ra.session.snapshot import previewed  # only for who looks
+        from ra.session.snapshot import previewed  # not needed to answer a prompt
 
         if self._agent_file is not None:
             self.services.notices.warn(
-                "the agent file decides what is sent, and a preview does not run it; this is the request without it."
+                "the agent file decides what is sent; a preview does not run it and shows the request without it."
             )
         empty = message is None or not (message.text or len(message.blocks) > 1)
         prompt = Prompt(message or say("user", ""), self._task, self.recipe, self.tools())
         return await previewed(self._copy(), prompt, self.services, said=not empty)
 
     async def context(self, at: int | None = None) -> "Snapshot":
-        """What the model sees: the next request before anything new is said, or as it was at a position."""
-        from ra.session.snapshot import snapshot  # only for who looks
+        """What the model sees: the next request without a new message, or the request at a past position."""
+        from ra.session.snapshot import snapshot  # not needed to answer a prompt
 
-        if at is None and not self._stands_on_recipe():
+        if at is None and not self._matches_recipe():
             return await self.preview()
         return await snapshot(self._copy(), self.recipe, self.services, at=at)
 
-    def _stands_on_recipe(self) -> bool:
-        """Whether the next request would be made with what the last one was made with."""
+    def _matches_recipe(self) -> bool:
+        """Whether the recipe has the provider, model and strategy of the last request."""
         before, recipe = self.configured, self.recipe
         if before is None:
             return False
@@ -223,9 +224,9 @@ class Session:
         return used == (recipe.provider, recipe.model, recipe.strategy.name)
 
     async def use(self, recipe: Recipe) -> None:
-        """Answer prompts with this recipe from now on. What was allowed and what can be undone stays so.
+        """Answer prompts with this recipe from now on. Permissions given and undo steps stay.
 
-        Raises UserError, before anything has changed, when something that the user must supply is missing.
+        Raises UserError, before anything has changed, when the user must supply something first.
         """
         loop = Loop(self._loop.journal.timeline, recipe, self.services, learns=self._learns)
         loop.connection.provider()
@@ -242,7 +243,7 @@ class Session:
     # --- compaction ---
 
     def preview_compaction(self, strategy: CompactionName | None = None) -> "CompactionPreview":
-        """What `compact` would do, and from when on that pays; by another strategy, if one is named. Asks no model."""
+        """What `compact` would do, and after how many calls it pays off. Makes no model call."""
         from ra.context.compaction.plan import preview
 
         return preview(self._loop.engine, strategy=strategy, price=self._loop.pricing)
@@ -250,9 +251,9 @@ class Session:
     async def compact(
         self, focus: str = "", *, strategy: CompactionName | None = None, reason: str = ASKED
     ) -> Checkpointed | None:
-        """Shorten what the model sees, now; by another strategy than the usual one, if one is named.
+        """Shorten what the model sees, now. `strategy` replaces the recipe's; a summary concentrates on `focus`.
 
-        A summary keeps to `focus`. None when there was nothing to gain.
+        Returns None when there was nothing to gain.
         """
         if self.configured is None:
             raise UsageError("There is nothing to compact yet; ask something first.")
@@ -262,50 +263,50 @@ class Session:
 
     def attachments(self) -> "list[Attachment]":
         """What the model still sees of attached files, pages and outputs."""
-        from ra.session.attachments import attachments  # only for who looks
+        from ra.session.attachments import attachments  # not needed to answer a prompt
 
         return attachments(self._loop.engine)
 
     def drop(self, attachments: "Sequence[Attachment]") -> None:
-        """Take attachments out of what the model sees. `recall` still reads them."""
+        """Hide attachments from the model. `recall` still reads them."""
         tokens = self._loop.engine.measure(exact=True) or 0
         clips = tuple(Clip(attachment.at, attachment.block, 0) for attachment in attachments)
         self._loop.journal.record(Checkpointed("truncate", DROPPED, clips=clips, before=tokens))
 
-    # --- messages in and out of the window, and going back ---
+    # --- changing the window, going back ---
 
     def messages(self) -> "list[SessionMessage]":
-        """What was said, as its user counts it; hidden messages too, not those that were taken back."""
-        from ra.session.message_list import messages  # only for who looks
+        """The conversation, numbered for the user; with hidden messages, without those that a rewind removed."""
+        from ra.session.message_list import messages  # not needed to answer a prompt
 
         return messages(self._loop.engine, self.events())
 
     def omit(self, message: "SessionMessage", *, preview: bool = False) -> "WindowChange":
-        """Take a message or result out of what the model sees; `recall` still reads it. `preview` records nothing."""
+        """Hide a message or result from the model; `recall` still reads it. `preview` records nothing."""
         from ra.session.message_list import omission
 
         return self._change_window(omission(self._loop.engine, message), preview=preview)
 
     def keep(self, message: "SessionMessage", *, preview: bool = False) -> "WindowChange":
-        """Bring a message or result back, whole, and hide it in no compaction. `preview` records nothing."""
+        """Show a message or result in full, and never hide it in a compaction. `preview` records nothing."""
         return self._change_window(Kept(message.at), preview=preview)
 
     def rewind(self, prompt: "SessionMessage", *, preview: bool = False) -> "WindowChange":
-        """Go back to before a prompt. Nothing is deleted: `recall` still reads what came after."""
+        """Go back to the state before a prompt. Nothing is deleted: `recall` still reads what came after it."""
         if prompt.at - 1 < self._loop.engine.view.rewrites.reach:
             raise UsageError(f"Message {prompt.number} is too far back: the window was rewritten too often since.")
         return self._change_window(Rewound(prompt.at - 1), preview=preview)
 
     def changed_files(self, since: "SessionMessage") -> list[str]:
-        """The files that the file tools changed since a prompt, in this process."""
+        """The files that the file tools of this process changed since a prompt."""
         return self._toolbox.undo.changed_since(self._prompt_before(since)) if self._toolbox else []
 
     def restore_files(self, since: "SessionMessage") -> list[str]:
-        """Put back the files that were changed since a prompt. Says what became of each."""
+        """Restore the files that were changed since a prompt. Returns a line about each."""
         return self._toolbox.undo.restore_since(self._prompt_before(since)) if self._toolbox else []
 
     def _prompt_before(self, prompt: "SessionMessage") -> int:
-        """The position of the prompt before this one: the turn of this one began after it."""
+        """The position of the previous prompt, after which the turn of this one began."""
         return max((group.at for group in self._loop.engine.view.prompted if group.at < prompt.at), default=0)
 
     def _change_window(self, fact: "Checkpointed | Kept | Rewound", *, preview: bool) -> "WindowChange":
@@ -321,40 +322,40 @@ class Session:
     # --- memory ---
 
     async def recall(self, query: str) -> str:
-        """What a reference holds, word for word, or where words are found; hidden parts included."""
-        from ra.context.recall import recall  # only when somebody asks
+        """The exact text behind a reference, or the places where the words occur. Searches hidden parts too."""
+        from ra.context.recall import recall  # not needed to answer a prompt
 
         return recall(query, self._loop.journal.timeline, view=self._loop.engine.view)
 
     async def said(self) -> "list[Statement]":
-        """What the user laid down, where, what replaced it, and whether it is in the next request."""
-        from ra.context.compaction.quotes import Quotes  # only for who looks
+        """The user's rules and decisions: where stated, what replaced them, whether the next request has them."""
+        from ra.context.compaction.quotes import Quotes  # not needed to answer a prompt
 
         engine = self._loop.engine
         return Quotes(engine.estimator).statements(engine.view, (await self.context()).request)
 
     def entries(self) -> tuple[Entry, ...]:
-        """What is pinned, in the order in which it came."""
+        """The entries, in the order in which they were added."""
         return entries.all_of(self._loop.engine.view)
 
     def pin(self, id: str, content: str, *, name: str = "", attrs: Mapping[str, str] | None = None) -> bool:
-        """Keep a text in every request. An entry with this id is replaced. False when it already says exactly that."""
+        """Keep a text in every request. Replaces the entry of this id; False when that has the same text already."""
         facts = entries.insert(self._loop.engine.view, id, content, name=name, attrs=attrs)
         self._loop.journal.record(*facts)
         return bool(facts)
 
     def unpin(self, id: str) -> bool:
-        """False when there is no such entry."""
+        """Remove an entry. False when there is none with this id."""
         facts = entries.remove(self._loop.engine.view, id)
         self._loop.journal.record(*facts)
         return bool(facts)
 
-    # --- copies, files, the end ---
+    # --- forks, files, closing ---
 
     def fork(self) -> "Session":
-        """A copy that goes on by itself, stored where this one is."""
+        """An independent copy in the same store."""
         if not self._timeline.durable:
-            raise UsageError("There is nothing stored to copy; this session leaves no trace.")
+            raise UsageError("This session is not stored, so there is nothing to copy.")
         timeline = self.services.store.open(self.services.store.fork(self.id), write=True)
         return Session(
             timeline,
@@ -366,23 +367,23 @@ class Session:
 
     @property
     def edits(self) -> Edits:
-        """What becomes of changes that the file tools make in the project."""
+        """Whether changes by the file tools are asked about, made or refused."""
         return self.tools().edits
 
     def set_edits(self, edits: Edits) -> None:
-        """For the rest of this session. Raises UsageError where it was started with edits off."""
+        """Set `edits` for the rest of this session. Raises UsageError if the session was started with edits off."""
         self.tools().set_edits(edits)
 
     def rename(self, title: str) -> None:
-        """Give the session a title, in place of its first prompt."""
+        """Give the session a title instead of its first prompt."""
         self._loop.journal.record(Titled(title))
 
     def undo(self) -> list[str]:
-        """Put back the files that the last prompt changed. Says what became of each."""
+        """Restore the files that the last prompt changed. Returns a line about each."""
         return self._toolbox.undo.restore_last() if self._toolbox else []
 
     async def close(self) -> None:
-        """Let go of everything. What was recorded stays."""
+        """Close the connection, the tools and the timeline. What was recorded stays."""
         await self._loop.close()
         if self._toolbox is not None:
             await self._close_tools(self._toolbox)
@@ -393,28 +394,28 @@ class Session:
         for note in await toolbox.close():
             self.services.notices.warn(note)
 
-    # --- inside the package, and for tools ---
+    # --- for this package and for tools ---
 
     @property
     def loop(self) -> Loop:
         return self._loop
 
     async def loop_for(self, recipe: Recipe) -> Loop:
-        """The loop for a prompt with a recipe of its own: another model needs another."""
+        """The loop for a prompt with its own recipe. Another model needs another loop."""
         if not recipe.same_model(self._loop.recipe):
             await self._loop.close()
             self._loop = Loop(self._loop.journal.timeline, recipe, self.services, learns=self._learns)
         return self._loop
 
     def tools(self) -> Toolbox:
-        """Made when first needed: who only looks at a session has none."""
+        """The toolbox, created on first use: reading a session needs none."""
         if self._toolbox is None:
             offered, nested = self.recipe.info.tools, self._budget is not None
             self._toolbox = self.services.toolboxes.toolbox(self, offered=offered, nested=nested)
         return self._toolbox
 
     async def run_agent(self, task: str) -> Output:
-        """A sub-agent's answer: it has a window of its own, and takes from the budget of the run that asked."""
+        """Run a sub-agent: it has its own window and spends from the budget of the run that asked."""
         recipe = msgspec.structs.replace(
             self.recipe, strategy=TimelineStrategy(self.services.environment), rotation=RotationLimits(), tier_two=None
         )
@@ -434,7 +435,7 @@ class Session:
         finally:
             await nested.close()
             if run.ended is not None:
-                self._pay(run.ended)  # also when the run that asked is interrupted: it was paid for
+                self._pay(run.ended)  # also when the parent run is interrupted
         end = run.ended
         assert end is not None, "a run ends with RunEnded"
         if end.outcome == "answered":
@@ -447,7 +448,7 @@ class Session:
         self._loop.progress.count(spent)
 
     async def ask_model(self, call: SideCall) -> Reply:
-        """An answer for an MCP server, from the budget of the run whose tool asked it."""
+        """Answer a request of an MCP server, from the budget of the run whose tool call asked for it."""
         return await self._loop.ask_model(call)
 
     def _copy(self) -> MemoryTimeline:

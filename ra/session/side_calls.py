@@ -1,4 +1,4 @@
-"""Model calls: the connection they share, what one on its way has used, and those beside the conversation."""
+"""Model calls: their connection, the state of a call in progress, and calls outside the conversation."""
 
 import asyncio
 import time
@@ -21,7 +21,7 @@ from ra.session.recipe import Pricing, Recipe, Services
 
 
 class ModelConnection:
-    """The provider of a recipe, connected when it is first needed: looking at a session needs no key."""
+    """The provider of a recipe, connected on first use: reading a session needs no key."""
 
     def __init__(self, recipe: Recipe, services: Services) -> None:
         self._recipe = recipe
@@ -29,7 +29,7 @@ class ModelConnection:
         self._provider: Provider | None = None
 
     def provider(self) -> Provider:
-        """Raises UserError when something that the user must supply is missing."""
+        """The connected provider. Raises UserError when the user must supply something first, such as a key."""
         if self._provider is None:
             self._provider = self._factory.connect(self._recipe.provider, self._recipe.model)
         return self._provider
@@ -41,19 +41,19 @@ class ModelConnection:
 
 
 class CallUnderway(msgspec.Struct):
-    """A call on its way: what it has said and told so far. Whatever ends it, this much was paid for."""
+    """A call in progress: what it has streamed so far. However it ends, this much is billed."""
 
     request: Request
     reservation: Reservation
     began: float
     text: str = ""
-    silent: list[str] = msgspec.field(default_factory=list)  # what it thought
+    silent: list[str] = msgspec.field(default_factory=list)  # thinking
     usage: Usage = Usage()
-    heard: bool = False  # something of the present attempt's answer has come
-    sent: bool = False  # the present attempt has left; not so while it connects, or one that failed is waited for
-    settled: bool = False  # what the attempts so far cost is settled
-    message: Message | None = None  # the whole answer, once it is there
-    partial: Message | None = None  # what is kept of it, when it was interrupted
+    heard: bool = False  # the current attempt has streamed something
+    sent: bool = False  # the current attempt has left; False while connecting or waiting for a retry
+    settled: bool = False  # the attempts so far are billed
+    message: Message | None = None  # the complete answer
+    partial: Message | None = None  # the part of an interrupted answer that is kept
 
     def hear(self, delta: Delta | Usage) -> None:
         self.sent = True
@@ -68,11 +68,11 @@ class CallUnderway(msgspec.Struct):
             self.silent.append(delta.text)
 
     def forget(self) -> None:
-        """The attempt broke off and is settled."""
+        """Reset after an attempt that broke off and was billed."""
         self.usage, self.heard, self.sent, self.silent = Usage(), False, False, []
 
     def wait(self, retrying: Retrying, budget: Budget, price: Price) -> None:
-        """An attempt failed and another follows. What the one was charged, the other may cost again: or Stopped."""
+        """Prepare for a retry. If the failed attempt was billed, reserve the retry anew. Raises Stopped."""
         self.sent = False
         if retrying.restart:
             self.text = ""
@@ -80,19 +80,19 @@ class CallUnderway(msgspec.Struct):
             self.reservation, self.settled = budget.again(self.request, self.reservation, price), False
 
     def used(self, estimator: Estimator, answer: Message | None = None, *, window: int | None = None) -> Usage:
-        """What it has used: as told, where that can be; of an answer without an end at least what was heard."""
-        believed = credible(self.usage, self.request, window, estimator)
-        if believed and self.message is not None:
+        """The usage: as reported, if plausible; for an unfinished answer at least what was streamed."""
+        plausible = credible(self.usage, self.request, window, estimator)
+        if plausible and self.message is not None:
             return self.usage
-        told = self.usage if believed else Usage(estimator.request(self.request))
-        heard = estimator.message(answer) if answer else estimator.text(self.text + "".join(self.silent))
-        return msgspec.structs.replace(told, output=max(told.output, estimator.scaled(heard)))
+        usage = self.usage if plausible else Usage(estimator.request(self.request))
+        streamed = estimator.message(answer) if answer else estimator.text(self.text + "".join(self.silent))
+        return msgspec.structs.replace(usage, output=max(usage.output, estimator.scaled(streamed)))
 
 
 class BudgetedCalls:
-    """Model calls beside the conversation. They take from the same budget; their bills wait to be recorded.
+    """Model calls outside the conversation. They spend from the same budget; the caller takes and records their bills.
 
-    The bill of a summary that was answered is recorded with its checkpoint; it waits here too, in case there is none.
+    The bill of an answered summary is normally recorded with its checkpoint; it waits here in case there is none.
     """
 
     def __init__(self, estimator: Estimator, pricing: Pricing, progress: Progress, connection: ModelConnection) -> None:
@@ -104,13 +104,13 @@ class BudgetedCalls:
         self._of_summaries: list[Spent] = []
 
     def take_bills(self, *, with_checkpoint: bool = False) -> tuple[Spent, ...]:
-        """What is not recorded yet. `with_checkpoint`: those of answered summaries are."""
+        """The bills not recorded yet. With `with_checkpoint`, without those of answered summaries."""
         bills = tuple(self._bills if with_checkpoint else (*self._of_summaries, *self._bills))
         self._bills, self._of_summaries = [], []
         return bills
 
     async def ask(self, provider: Provider | None, request: Request, *, purpose: Purpose) -> Reply:
-        """An answer without its deltas; of the session's own provider when None is named.
+        """The complete answer; from the session's provider unless another one is given.
 
         Raises what the provider raises, and Stopped.
         """
@@ -120,7 +120,7 @@ class BudgetedCalls:
         request, reservation = await self._progress.reserve(request, size, self._price.of(request))
         call = CallUnderway(request, reservation, time.monotonic())
         try:
-            # The stream is closed however this ends: a call that is given up is hung up on.
+            # Always close the stream: giving up a call closes its connection.
             async with aclosing(provider.stream(request)) as stream:
                 async for item in stream:
                     match item:
@@ -140,7 +140,7 @@ class BudgetedCalls:
             call.usage = error.usage if error.usage != Usage() else call.usage
             raise
         except asyncio.CancelledError:
-            call.heard = call.heard or call.sent  # it was not told, and will be billed all the same
+            call.heard = call.heard or call.sent  # no usage was reported, but it will be billed
             raise
         finally:
             if call.heard:
@@ -163,7 +163,7 @@ class BudgetedCalls:
 
 
 class SummaryCalls:
-    """How a summary is asked for: within the budget; one that cannot be paid makes the engine fall back to a digest."""
+    """Asks for summaries within the budget. One that the budget cannot pay makes the engine fall back to a digest."""
 
     def __init__(self, side_calls: BudgetedCalls) -> None:
         self._side_calls = side_calls

@@ -1,4 +1,4 @@
-"""How hard the model may think: a level becomes an Effort for the model in use, and the answer has room beside it."""
+"""Turns a thinking level into an Effort for the model in use, and leaves room for the answer."""
 
 from typing import Literal
 
@@ -8,10 +8,10 @@ Steady = Literal["low", "medium", "high"]
 
 ADAPTIVE_HIGH_ITERATIONS = 10
 MINIMUM = 1024
-USUAL_OUTPUT = 16384  # tokens of an answer without thinking: more is never wanted at once
+USUAL_OUTPUT = 16384  # tokens of an answer without thinking
 ANSWER_ROOM = 4096  # output tokens left for the answer beside the thinking
 
-# By provider; "" is every other. Models that know only effort levels are ruled by the same numbers when a cap is set.
+# By provider; "" is any other. With a cap, the same numbers choose the level of models that know only levels.
 BUDGETS: dict[str, dict[Steady, int]] = {
     "google": {"low": 1024, "medium": 8192, "high": 24576},
     "": {"low": 1024, "medium": 16000, "high": 32000},
@@ -34,7 +34,7 @@ def effort(level: Level, *, iteration: int, cap: int | None, provider: str, info
 
 
 def output_limit(info: ModelInfo, thinking: Effort) -> int:
-    """Max output always exceeds the thinking budget, and never the model's own limit unless it must."""
+    """Max output: always above the thinking budget, and within the model's own limit where that is possible."""
     usual = min(info.max_output, USUAL_OUTPUT)
     if thinking.budget == 0:
         return usual

@@ -1,4 +1,4 @@
-"""One call of the model: assemble, reserve, send, record; after an overflow, learn the window and assemble again."""
+"""One model call: assemble, reserve, send, record. After an overflow: learn the window and assemble again."""
 
 import asyncio
 import functools
@@ -34,12 +34,12 @@ from ra.session.recipe import Pricing, Recipe, Services
 from ra.session.side_calls import BudgetedCalls, CallUnderway, ModelConnection
 from ra.session.thinking import effort, output_limit
 
-BREATH_S = 0.003  # a stream that comes faster than it is read must not hold up a face's keyboard for longer
-MAX_REFITS = 3  # each overflow teaches something; a server that keeps refusing is not asked for ever
+BREATH_S = 0.003  # a fast stream yields to the event loop this often, so that the keyboard stays responsive
+MAX_REFITS = 3  # each overflow teaches something; a server that keeps refusing is given up
 
 
 class Turn:
-    """Model calls of one session. Counts what they cost, also when they fail."""
+    """Makes the model calls of one session, and bills each of them, failed ones included."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class Turn:
         self._sizes = Sizes()
 
     def begin(self) -> None:
-        """A new run."""
+        """Start a new run."""
         self._underway = None
         self._estimate_told = False
 
     async def take(self, recipe: Recipe) -> Reply:
-        """One answer of the model, recorded and paid. Raises what the provider raises, and Stopped."""
+        """Return the model's next answer, recorded and billed. Raises what the provider raises, and Stopped."""
         progress = self._progress
         progress.budget.begin_iteration()
         progress.iteration += 1
@@ -86,7 +86,7 @@ class Turn:
             try:
                 reply = await self._send(assembly, record=suspected)
             except Overflowed as overflow:
-                # The one backward edge: what the server said is learned, and the request is made to fit.
+                # The one backward edge: learn what the server said, then assemble a request that fits.
                 error = overflow
                 if not self._engine.believes(error.limit, error.sent):
                     self._give_up(assembly, window if suspected else self._engine.window)
@@ -96,13 +96,13 @@ class Turn:
                     self._endpoint.learn_window(error.limit, str(error))
                 if refit == MAX_REFITS:
                     self._give_up(assembly, window if suspected else self._engine.window)
-                    raise self._hopeless(error) from error
+                    raise self._unfixable(error) from error
             except ProviderError:
-                if suspected:  # it was refused for another reason: nothing was cut, and nothing learned
+                if suspected:  # refused for another reason than its size: undo what was guessed
                     self._give_up(assembly, window)
                 raise
             except Stopped:
-                if self._underway is None:  # nothing was sent: a call that was not made is not counted
+                if self._underway is None:  # nothing was sent, so no call is counted
                     progress.iteration -= 1
                 raise
             else:
@@ -122,7 +122,7 @@ class Turn:
         try:
             assembly = await self._engine.assemble(force=reason, focus=focus, strategy=strategy)
         except BaseException:
-            self._pay(self._side_calls.take_bills())  # of a summary that was given up with the run
+            self._pay(self._side_calls.take_bills())  # for a summary that was cancelled with the run
             raise
         self._pay(self._side_calls.take_bills(with_checkpoint=True))
         for checkpoint in _checkpoints(assembly):
@@ -141,20 +141,20 @@ class Turn:
         self._journal.record(*assembly.facts)
         self._progress.count(*assembly.facts)
         for checkpoint in _checkpoints(assembly):
-            if checkpoint.after < checkpoint.before:  # a step that later ones made good is none to report
+            if checkpoint.after < checkpoint.before:  # report only steps that shrank the request
                 self._progress.compactions += 1
                 self._progress.emit(Compacted(checkpoint))
             await self._hooks.after_compaction(checkpoint)
 
     def _give_up(self, assembly: Assembly, window: Window) -> None:
-        """A cut that did not help is not made; a summary for it was paid all the same."""
+        """Drop a cut that did not help; bill the summary that was made for it."""
         bills = [fact for fact in assembly.facts if isinstance(fact, Spent)]
         if window is not self._engine.window:
             self._pay(bills)
             self._engine.unlearn(window)
 
     async def outgoing(self, assembly: Assembly) -> tuple[Request, Reservation]:
-        """The request as it leaves: with the hooks' edits, and with the output that the budget has left."""
+        """The request as it will be sent: with the hooks' edits, and no more output than the budget allows."""
         request = await self._hooks.before_model_call(assembly.request)
         size = 0
         if self._progress.budget.counts:
@@ -164,7 +164,7 @@ class Turn:
         return await self._progress.reserve(request, size, self._price.of(request))
 
     def partial(self) -> tuple[Said, ...]:
-        """What the model had said when it was interrupted: the next prompt sees it. `partial_bill` prices it."""
+        """The partial answer of an interrupted call, which the next prompt shows. `partial_bill` prices it."""
         call = self._underway
         if call is None:
             return ()
@@ -175,30 +175,30 @@ class Turn:
         return (Said(call.partial),)
 
     async def partial_bill(self) -> tuple[Spent, ...]:
-        """What an interrupted call cost. Counted beside the keyboard, which the tokenizer would hold up."""
+        """The bill of an interrupted call. Counted in a thread: loading the tokenizer would block the keyboard."""
         call, self._underway = self._underway, None
         if call is None or not (call.heard or call.sent or call.partial):
-            self._let_go(call)
+            self._release(call)
             return ()
         used = functools.partial(call.used, self._engine.estimator, call.partial, window=self._engine.window.limit)
-        await _to_the_end(asyncio.to_thread(used))  # and is remembered
+        await _uninterrupted(asyncio.to_thread(used))  # the counts are memoised, so `_bill` is quick
         return (self._bill(call.partial, call),)
 
     def given_up(self, reason: str) -> tuple[Fact, ...]:
-        """What had come of an answer that failed or was stopped under way, and its bill: never sent again."""
+        """The unfinished answer of a failed or stopped call, and its bill. It is never sent to the model again."""
         call, self._underway = self._underway, None
         if call is None or not call.heard:
-            self._let_go(call)
+            self._release(call)
             return ()
         answer = call.message or Message("assistant", (Text(call.text),) if call.text else (), model=call.request.model)
         return (Cut(answer, reason), self._bill(answer, call))
 
-    def _let_go(self, call: CallUnderway | None) -> None:
+    def _release(self, call: CallUnderway | None) -> None:
         if call is not None:
             self._progress.budget.release(call.reservation)
 
     def _set_effort(self, recipe: Recipe) -> None:
-        """Effort is part of what requests stand on: when `adaptive` steps down, that is a fact."""
+        """Record a new effort when `adaptive` steps down: effort is part of the recorded configuration."""
         current = self._engine.configured
         if current is None:
             return
@@ -212,11 +212,11 @@ class Turn:
         )
         if next_effort != current.effort:
             limit = output_limit(info, next_effort)
-            # Without the base: it opened this run, and would now replace what the run has said since.
+            # Not the base again: it started this run, and would now replace the messages recorded since.
             self._journal.record(msgspec.structs.replace(current, effort=next_effort, max_output=limit, base=None))
 
     async def _send(self, assembly: Assembly, *, record: bool) -> Reply:
-        """`record`: the assembly's facts are recorded once the request was taken."""
+        """Send the request. With `record`, record the assembly's facts once the server has accepted it."""
         await self._journal.durable()
         request, reservation = await self.outgoing(assembly)
         breathed = time.monotonic()
@@ -246,7 +246,7 @@ class Turn:
                             if not isinstance(item, Usage | Sent):
                                 await self._relay(item)
         except Overflowed:
-            self._let_go(call)  # a refused request costs nothing
+            self._release(call)  # a refused request costs nothing
             raise
         if reply is None:
             raise BadStream(f"{provider.name} ended its stream without an answer.")
@@ -255,10 +255,10 @@ class Turn:
         self._progress.last_text = reply.message.text or self._progress.last_text
         reply = await self._hooks.after_model_response(reply)
         self._underway = None
-        # An answer and its bill, in one: a crash leaves both or neither.
+        # The answer and its bill in one write: a crash leaves both or neither.
         self._journal.record(Said(reply.message), self._bill(reply.message, call))
-        if assembly.tokens is not None:  # it was counted anyway: what the provider counted calibrates
-            self._engine.observe_usage(reply.usage, assembly.tokens)  # which ignores what cannot be
+        if assembly.tokens is not None:  # it was counted anyway, so the bill can calibrate the estimate
+            self._engine.observe_usage(reply.usage, assembly.tokens)  # which ignores impossible figures
         if reply.stop == "length":
             self._progress.warn(f"The answer was cut at {request.max_output} output tokens; ask to go on for the rest.")
         return reply
@@ -290,32 +290,32 @@ class Turn:
         self._progress.emit(TurnEnded(self._progress.iteration, request.model, usage, spent.dollars))
         return spent
 
-    def _warn_of_estimate(self, told: Usage) -> None:
-        """Once a run: the provider told nothing of a call, or what cannot be. It was paid for; limits must see it."""
+    def _warn_of_estimate(self, reported: Usage) -> None:
+        """Warn, once a run, that the provider reported no usage or an impossible one, so that an estimate is billed."""
         if self._estimate_told:
             return
         self._estimate_told = True
         name = self._connection.provider().name
-        what = "did not tell what the call used" if not told.total_input else _incredible(told)
+        what = _impossible(reported) if reported.total_input else "did not report what the call used"
         self._progress.warn(f"{name} {what}; tokens and cost are estimated.")
 
-    def _hopeless(self, error: Overflowed) -> Overflowed:
-        """No request, however short, was taken: then it is what stands before the conversation that is too large."""
+    def _unfixable(self, error: Overflowed) -> Overflowed:
+        """The error for a server that refuses every size: the part before the conversation is too large."""
         engine = self._engine
         space = engine.room(engine.measure(exact=True) or 0)
         why = too_small(engine.view, space, engine.estimator)
         return Overflowed(f"{error} {why}", limit=error.limit, sent=error.sent)
 
     def _remember(self, before: Window, error: Overflowed | None) -> None:
-        """Keep a window that was guessed, now that a request of that size was taken."""
+        """Store a guessed window, now that the server accepted a request of that size."""
         window = self._engine.window
         if window.origin == "guessed" and window != before and window.limit is not None:
-            text = str(error) if error else f"A request of {window.limit} tokens was taken."
+            text = str(error) if error else f"A request of {window.limit} tokens was accepted."
             self._endpoint.learn_window(window.limit, text, guessed=True)
 
 
-async def _to_the_end(work: Awaitable[object]) -> None:
-    """Wait for it, however often the run is interrupted meanwhile: who leaves at once still has the bill recorded."""
+async def _uninterrupted(work: Awaitable[object]) -> None:
+    """Wait until `work` is done, however often the run is interrupted: the bill must be recorded."""
     task = asyncio.ensure_future(work)
     while not task.done():
         with suppress(asyncio.CancelledError):
@@ -327,5 +327,5 @@ def _checkpoints(assembly: Assembly) -> list[Checkpointed]:
     return [fact for fact in assembly.facts if isinstance(fact, Checkpointed)]
 
 
-def _incredible(told: Usage) -> str:
-    return f"says that the call used {told.total_input:,} tokens in and {told.output:,} out, which cannot be"
+def _impossible(reported: Usage) -> str:
+    return f"reported {reported.total_input:,} tokens in and {reported.output:,} out, which is impossible"

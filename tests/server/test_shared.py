@@ -206,7 +206,7 @@ def test_a_database_that_goes_away_is_told_and_the_worker_comes_back_with_it(
         assert (status, "cannot be used" in told["error"], headers["retry-after"]) == (503, True, "2")
         assert daemon.ask("GET", "/livez")[0] == 200
         release.set()  # the model answers while the database is away: its answer is paid, and must not be lost
-        until(lambda: "The run goes on when the database is back." in daemon.log)
+        until(lambda: "The run continues when the database is back." in daemon.log)
     finally:
         postgres.start()
     until(lambda: daemon.ask("GET", "/healthz")[0] == 200)

@@ -86,7 +86,7 @@ def test_a_server_that_tells_no_usage_is_billed_by_estimate_so_that_limits_hold(
     assert ended(events).usage == bill.usage
     assert bill.usage.input > 500
     assert [event.text for event in events if isinstance(event, Warned)] == [
-        "openai-chat did not tell what the call used; tokens and cost are estimated."
+        "openai-chat did not report what the call used; tokens and cost are estimated."
     ]
 
 
