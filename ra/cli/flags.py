@@ -4,7 +4,6 @@ The parser is argparse, because importing Typer costs more time than sending a r
 """
 
 import argparse
-import difflib
 import itertools
 import os
 from collections.abc import Iterator, Sequence
@@ -100,12 +99,12 @@ def _listed(*names: str) -> str:
     return f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-_PROVIDERS = (*BY_NAME, *IN_PROCESS)
+PROVIDERS = (*BY_NAME, *IN_PROCESS)
 _LEVELS: tuple[str, ...] = get_args(Level)
 
 GROUPS: dict[str, tuple[Flag, ...]] = {
     "Model": (
-        _setting("--provider", key="agent.provider", value="NAME", choices=_PROVIDERS),
+        _setting("--provider", key="agent.provider", value="NAME", choices=PROVIDERS),
         _setting(
             "-m", "--model", key="agent.model", value="NAME", help="the model's name, or a .gguf file", lookup="model"
         ),
@@ -195,34 +194,11 @@ ALL: tuple[Flag, ...] = tuple(itertools.chain.from_iterable(GROUPS.values()))
 BY_FLAG: dict[str, Flag] = {name: flag for flag in ALL for name in flag.names}
 
 
-ELSEWHERE = {
-    "--yolo": "--edits auto",
-    "--dangerously-skip-permissions": "--edits auto",
-    "--full-auto": "--edits auto",
-    "--permission-mode": "--edits ask|auto|off",
-    "--prompt": 'ra "your question", without a flag',
-    "--message": 'ra "your question", without a flag',
-    "--allowedTools": "--allow RULE",
-    "--disallowedTools": "--deny RULE",
-    "--debug": "--verbose",
-    "--json": "--output-format json",
-    "--last": "--continue",
-}
-"""Flags of other programs, and what does the same here."""
-
-
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        unknown = message.removeprefix("unrecognized arguments: ")
-        if unknown != message:
-            flag = unknown.split()[0].split("=")[0]
-            known = [*BY_FLAG, *ELSEWHERE]
-            longer = [name for name in known if name.startswith("--") and flag.startswith(f"{name}-")]
-            matches = longer or difflib.get_close_matches(flag, known, n=1, cutoff=0.7)
-            meant = ELSEWHERE.get(matches[0], matches[0]) if matches else ""
-            hint = f"; did you mean {meant}?" if meant else "; see ra --help."
-            raise UsageError(f"Unknown flag {flag}{hint} A prompt that begins with a dash goes after `--`.")
-        raise UsageError(f"{message[:1].upper()}{message[1:]}; see ra --help.")
+        from ra.cli import flag_hints  # only a line that cannot be read needs them
+
+        raise UsageError(flag_hints.of_argparse(message))
 
 
 def parser(program: str = "ra") -> argparse.ArgumentParser:
@@ -276,6 +252,11 @@ def parse(argv: Sequence[str], program: str = "ra") -> argparse.Namespace:
     for flag in ALL:
         if flag.kind == "value" and getattr(args, flag.dest) == "" and flag.dest not in MAY_BE_EMPTY:
             raise UsageError(f"Argument {'/'.join(flag.names)}: the value is empty. Is a shell variable not set?")
+    if args.provider is not None and args.provider not in PROVIDERS:
+        from ra.cli import flag_hints  # as above
+
+        if hint := flag_hints.wrong_provider(args.provider):
+            raise UsageError(hint)
     return args
 
 

@@ -25,11 +25,17 @@ WORDS = frozenset(_ORDINARY.split())
 
 
 def close(word: str, names: Iterable[str]) -> str | None:
-    """The name that a misspelt word is near to; a beginning or a longer form of it counts."""
+    """The name that a misspelt word is near to, unless it is a word that people say to a model."""
+    choices = list(names)
+    return nearest(word, choices) if word.lower() in choices or word.lower() not in WORDS else None
+
+
+def nearest(word: str, names: Iterable[str]) -> str | None:
+    """The name that a misspelt one is near to; a beginning or a longer form of it counts."""
     word, choices = word.lower(), list(names)
     if word in choices:
         return word
-    if len(word) < PREFIX - 1 or word in WORDS:
+    if len(word) < PREFIX - 1:
         return None
     for name in choices:
         longer = len(name) >= PREFIX and word.startswith(name) and len(word) - len(name) <= 2

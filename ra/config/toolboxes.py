@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from ra.config import paths, trust
 from ra.config.load import Resolved
 from ra.config.options import Options
 from ra.config.private import Allowed
-from ra.core.errors import UserError
+from ra.core.errors import ConfigError, UserError
 from ra.core.facts import Entry
 from ra.core.messages import ToolCall
 from ra.core.model import Reply
@@ -221,12 +223,28 @@ class Toolboxes:
         return explanation, (box.name if box else "none") + (f" ({project.trouble})" if project.trouble else "")
 
     def _warn_of_rules(self, toolbox: Toolbox) -> None:
+        """A rule for a tool that is not there is told; a flag's that was probably meant otherwise is refused."""
+        flags = (*self._options.allow, *self._options.deny)
         for rule in toolbox.rules:
             if rule.tool not in toolbox.known and "*" not in rule.tool and not rule.tool.startswith("mcp__"):
+                if str(rule) in flags and (meant := self._meant_rule(rule, toolbox)):
+                    raise ConfigError(
+                        f"{rule.action} rule {str(rule)!r}: no tool is called {rule.tool!r}; did you mean {meant!r}?"
+                    )
                 self._notices.warn(
                     f"The {rule.action} rule {rule} has no effect: there is no tool {rule.tool!r}; "
                     f"tools: {', '.join(sorted(toolbox.known))}."
                 )
+
+    def _meant_rule(self, rule: Rule, toolbox: Toolbox) -> str:
+        """`Bsh(rm:*)` is meant as Bash(rm:*), and so is `rm`, a program. "" for a tool that is simply not there."""
+        import difflib  # only for a rule that has no tool
+
+        near = difflib.get_close_matches(rule.tool, toolbox.known, n=1, cutoff=0.75)
+        if near:
+            return str(msgspec.structs.replace(rule, tool=near[0]))
+        program = "" if rule.pattern else shutil.which(rule.tool, path=self._env.get("PATH", os.defpath))
+        return f"Bash({rule.tool}:*)" if program else ""
 
 
 def _custom_tools(resolved: Resolved, env: Mapping[str, str]) -> list[Tool]:

@@ -1,7 +1,7 @@
 """Which provider and model does a name mean? Short names, `provider/model`, families of vendors, and near misses."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ra.core.errors import UserError
 from ra.core.model_names import stems_of
@@ -93,10 +93,25 @@ def choose(
     *,
     asked_for: bool,
 ) -> ModelChoice:
-    """Whom a name goes to, `in_force` if nobody else. `asked_for`: the user named that provider along with the model.
+    """Whom a name goes to, `in_force` if nobody else, in that vendor's spelling.
 
-    Raises UnknownModel for a near miss of a name that the catalog knows.
+    `asked_for`: the user named that provider along with the model. Raises UnknownModel for a near miss of a name that
+    the catalog knows.
     """
+    choice = _addressed(name, in_force, settings, env, asked_for=asked_for)
+    if choice.provider is None or serves_any(choice.provider, settings, env):
+        return choice  # a gateway spells as it likes
+    return ModelChoice(_as_the_vendor_writes(choice.model), choice.provider)
+
+
+def _addressed(
+    name: str,
+    in_force: ProviderName,
+    settings: Mapping[str, ProviderSettings],
+    env: Env,
+    *,
+    asked_for: bool,
+) -> ModelChoice:
     choice = named(name)
     spelled = "/" in name and choice.model != name  # provider/model
     if not spelled and in_force not in ANY_NAME:
@@ -108,6 +123,14 @@ def choose(
         # A gateway has names of its own, and `anthropic/claude-opus-5` may be one of them.
         return ModelChoice(name if spelled else choice.model, in_force)
     return choice if choice.provider is not None else ModelChoice(choice.model, in_force)
+
+
+def _as_the_vendor_writes(model: str) -> str:
+    """A name of the catalog in its vendor's spelling: `Claude-Opus-4.5` is claude-opus-4-5. Else the name as it is."""
+    ids = {row.info.id for row in catalog.rows()}
+    lower = model.lower()
+    dashed = lower.replace(".", "-") if lower.startswith("claude") else lower
+    return dashed if any(stem in ids for stem in stems_of(dashed)) and "/" not in model else model
 
 
 def _check(model: str) -> None:
@@ -122,8 +145,12 @@ def near_miss(name: str) -> str:
     """
     ids = [row.info.id for row in catalog.rows()]
     lower = name.lower()
+    if misnamed := _of_a_vendor(lower):
+        return misnamed
     if any(stem in ids for stem in stems_of(lower)) or "/" in name or lower.startswith("ft:"):
         return ""
+    if versioned := _family_and_version(lower, ids):
+        return versioned
     same_parts = {_parts(id): id for id in reversed(ids)}
     same_characters = {_bare(id): id for id in reversed(ids)}
     if id := same_parts.get(_parts(lower)) or same_characters.get(_bare(lower)):
@@ -140,6 +167,33 @@ def near_miss(name: str) -> str:
     ratios = [SequenceMatcher(None, letters, _letters(id)).ratio() for id in candidates]
     best = max(ratios)
     return candidates[ratios.index(best)] if best >= CLOSE else ""
+
+
+def _of_a_vendor(name: str) -> str:
+    """`provider/model` where another sign, another name or a slip stands for the provider: `antropic/claude-opus-5`."""
+    owner, sign, model = re.match(r"([a-z-]+)([/:]?)(.*)", name + " ").groups()  # type: ignore[union-attr]  # it matches all
+    if not sign or not model.strip() or (sign == "/" and owner in (*BY_NAME, *IN_PROCESS)):
+        return ""
+    from difflib import get_close_matches  # only for a name with a provider that is none
+
+    close = [] if sign == ":" else get_close_matches(owner, BY_NAME, n=1, cutoff=0.85)
+    alias = "" if sign == ":" else VENDOR_OF.get(owner, "")  # gpt:5 is a tag, as open models have them
+    vendor = alias or (owner if owner in BY_NAME else next(iter(close), ""))
+    return f"{vendor}/{model.strip()}" if vendor else ""
+
+
+def _family_and_version(name: str, ids: Sequence[str]) -> str:
+    """What a short name with a version means: `opus-4.5` is claude-opus-4-5, and `opus-9` may be newer than we know."""
+    match = re.fullmatch(r"(?:claude[- ]?)?([a-z]+)[- ]?(\d+(?:[-. ]\d+)*)", name)
+    short = match[1] if match else ""
+    if match is None or not (short == "claude" or FAMILIES.get(short, ("", ""))[0] == "anthropic"):
+        return ""
+    numbers = tuple(int(number) for number in re.findall(r"\d+", match[2]))
+    if short == "claude":  # claude-4: the newest of its sonnets
+        sonnets = [id for id in ids if id.startswith("claude-sonnet-")]
+        return next((id for id in sonnets if version(id)[: len(numbers)] == numbers), "")
+    known = next((id for id in ids if short in id.split("-") and version(id) == numbers), "")
+    return known or ("" if name.startswith("claude") else f"claude-{short}-{'-'.join(map(str, numbers))}")
 
 
 def _family(name: str) -> str:

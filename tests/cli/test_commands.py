@@ -14,8 +14,8 @@ from tests.cli.conftest import Shell
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["recall"], "Missing argument 'QUERY|REF'; see ra recall --help."),
-        (["entry", "set", "a"], "Missing argument 'TEXT'; see ra entry --help."),
+        (["recall"], "Missing argument 'QUERY|REF'; write: ra recall QUERY|REF"),
+        (["entry", "set", "a"], "Missing argument 'TEXT'; write: ra entry set a TEXT"),
         (["cost", "quote"], "Missing option '--model' / '-m'; see ra cost --help."),
         (["compact", "--compaction", "digest"], "--compaction goes before the command: ra --compaction … compact"),
         (["context", "--sesion", "x"], "No such option: --sesion (Possible options: --json, --session)"),

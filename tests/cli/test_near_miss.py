@@ -57,6 +57,16 @@ def test_a_near_miss_is_exit_2_and_never_sent(shell: Shell, hello: LoopbackServe
         ["thanks"],
         ["second"],
         ["-c", "continue"],
+        ["/etc/hosts", "is", "wrong"],
+        ["/login returns 500"],
+        ["/s means sarcasm?"],
+        ["resume", "work"],
+        ["session", "start", "fails"],
+        ["chat", "about", "it"],
+        ["exec", "summary", "of", "README"],
+        ["run", "npm test"],
+        ["help", "me"],
+        ["opus", "magnum"],
     ],
 )
 def test_a_prompt_stays_a_prompt(words: list[str]) -> None:
@@ -87,7 +97,27 @@ def test_a_word_of_a_language_is_no_misspelt_command(word: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "answer", ["keep", "drop", "forget", "yes", "no", "the second", "option 2", "keep it", "thinking"]
+    "answer",
+    [
+        "keep",
+        "drop",
+        "forget",
+        "yes",
+        "no",
+        "the second",
+        "option 2",
+        "keep it",
+        "thinking",
+        ".env is missing",
+        ":) thanks",
+        "\\d+ matches what?",
+        "help me",
+        "rewind it",
+        "undo that",
+        "git status",
+        "-1",
+        "-- a comment",
+    ],
 )
 def test_an_answer_to_the_model_is_sent_unless_it_is_a_whole_command(answer: str) -> None:
     assert bool(near_miss.in_conversation(answer)) == (answer == "thinking")
@@ -108,6 +138,16 @@ def test_an_answer_to_the_model_is_sent_unless_it_is_a_whole_command(answer: str
         ("stratgey", "Did you mean /strategy?"),
         ("udno", "Did you mean /undo?"),
         ("permisions", "Did you mean /permissions?"),
+        (":q!", "Type /quit"),
+        (":help", "Type /help"),
+        (".exit", "Type /quit"),
+        ("\\compact", "Type /compact"),
+        ("//compact the plan", "Type /compact"),
+        ("help compact", "Type /help compact"),
+        ("rewind 2", "Type /rewind 2"),
+        ("omit #3", "Type /omit #3"),
+        ("claude --resume", "You are in ra"),
+        ("@", "beginning of a file's name"),
     ],
 )
 def test_a_command_without_its_slash_is_no_prompt(line: str, hint: str) -> None:

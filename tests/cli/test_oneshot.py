@@ -65,7 +65,7 @@ def test_stream_json_is_an_event_a_line_and_ends_with_the_summary(shell: Shell, 
         (["--fork", "hi"], b"--fork goes with -c or --resume"),
         (["--config", "missing.yaml", "hi"], b"missing.yaml: cannot be read"),
         (["--allow", "Bash(", "hi"], b"rule 'Bash(' cannot be read"),
-        (["sessions", "shwo"], b"No such command 'shwo'"),
+        (["sessions", "shwo"], b"There is no ra sessions shwo; write: ra sessions show"),
         ([], b"There is no prompt"),
     ],
 )
@@ -228,9 +228,9 @@ def test_data_is_private(shell: Shell, hello: LoopbackServer) -> None:
 
 
 def test_a_rule_for_a_tool_that_is_not_there_is_told(shell: Shell, hello: LoopbackServer) -> None:
-    done = shell.ra("--deny", "Bsh(rm *)", "hi")
+    done = shell.ra("--deny", "WebSearch(x)", "hi")
     assert (done.returncode, done.stdout) == (0, b"Hello, world.\n")
-    assert b"The deny rule Bsh(rm *) has no effect: there is no tool 'Bsh'; tools: Agent, Bash," in done.stderr
+    assert b"The deny rule WebSearch(x) has no effect: there is no tool 'WebSearch'; tools: Agent," in done.stderr
     assert shell.ra("--deny", "Bash", "--no-tools", "hi").stderr == b""
 
 

@@ -36,7 +36,23 @@ def test_a_name_goes_to_its_vendor(name: str, model: str, provider: str) -> None
     assert choice == ModelChoice(model, provider)
 
 
-@pytest.mark.parametrize("name", ["anthropic/claude-opus-5", "claude-opus-5", "gpt5", "my-own", "gpt-5"])
+@pytest.mark.parametrize(
+    ("typed", "sent"),
+    [
+        ("claude-sonnet-4.5", "claude-sonnet-4-5"),
+        ("Claude-Opus-4-5", "claude-opus-4-5"),
+        ("anthropic/claude-opus-4.5", "claude-opus-4-5"),
+        ("GPT-5", "gpt-5"),
+        ("My-Own", "My-Own"),
+    ],
+)
+def test_a_vendor_is_asked_in_its_own_spelling(typed: str, sent: str) -> None:
+    assert model_choice.choose(typed, "anthropic", {}, BOTH, asked_for=False).model == sent
+
+
+@pytest.mark.parametrize(
+    "name", ["anthropic/claude-opus-5", "claude-opus-5", "claude-opus-4.5", "GPT-5", "gpt5", "my-own", "gpt-5", "opus4"]
+)
 def test_a_gateway_is_asked_by_the_name_as_it_is(name: str) -> None:
     assert model_choice.choose(name, "openai-chat", {}, GATEWAY, asked_for=False) == ModelChoice(name, "openai-chat")
 
@@ -68,6 +84,15 @@ def test_a_provider_that_was_named_along_with_the_model_is_asked() -> None:
         ("claude", "claude-sonnet-5-5"),
         ("chatgpt", "gpt-6.1-sol"),
         ("sonet", "claude-sonnet-5-5"),
+        ("opus4", "claude-opus-4"),
+        ("opus 4.5", "claude-opus-4-5"),
+        ("haiku-3.5", "claude-3-5-haiku"),
+        ("sonnet-4-20250514", "claude-sonnet-4-20250514"),
+        ("claude-4", "claude-sonnet-4-6"),
+        ("opus-99", "claude-opus-99"),  # a new number of a known family
+        ("openai:gpt-5", "openai/gpt-5"),
+        ("antropic/claude-opus-5", "anthropic/claude-opus-5"),
+        ("claude/opus", "anthropic/opus"),
     ],
 )
 def test_a_near_miss_is_not_sent_and_names_what_was_meant(typed: str, meant: str) -> None:
@@ -77,7 +102,17 @@ def test_a_near_miss_is_not_sent_and_names_what_was_meant(typed: str, meant: str
 
 
 @pytest.mark.parametrize(
-    "name", ["gpt-5.9", "claude-opus-7", "gemini-9-flash", "o7", "my-model", "claude-opus-5-20270101"]
+    "name",
+    [
+        "gpt-5.9",
+        "claude-opus-7",
+        "gemini-9-flash",
+        "o7",
+        "my-model",
+        "claude-opus-5-20270101",
+        "x-ai/grok-4",
+        "qwen:7b",
+    ],
 )
 def test_a_new_number_is_no_near_miss(name: str) -> None:
     assert model_choice.near_miss(name) == ""

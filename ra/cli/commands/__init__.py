@@ -75,16 +75,9 @@ def run_command(before: Sequence[str], words: Sequence[str], *, program: str) ->
         message = error.format_message().rstrip(".")
         if not message:  # Typer has shown the help
             return 2
-        raise UsageError(_misplaced(message, name, program) or f"{message}; see {program} {name} --help.") from error
+        from ra.cli.commands import mistakes  # only a line that cannot be read needs it
+
+        raise UsageError(mistakes.explained(message, words, program)) from error
     except typer.Abort:
         return 130
     return (code if isinstance(code, int) else 0) or int(call.streams.failed)
-
-
-def _misplaced(message: str, command: str, program: str) -> str:
-    """What to say about a flag of a run that stands behind the command."""
-    unknown, _, option = message.partition("No such option: ")
-    flag = option.split(" ")[0]
-    if unknown or flag not in flags.BY_FLAG:
-        return ""
-    return f"{flag} goes before the command: {program} {flag} … {command}"

@@ -32,6 +32,7 @@ def models(
     and token counts. `forget` drops what was learned.
     """
     call: CommandContext = ctx.obj
+    like = "" if like in ("list", "ls") else like  # what other programs call it
     if like == "forget":
         _forget(call, forgotten)
         return

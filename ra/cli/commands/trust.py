@@ -51,7 +51,10 @@ def trust(
 def list_trusted(ctx: typer.Context) -> None:
     """List the projects that you trust."""
     call: CommandContext = ctx.obj
-    for project, keys in _trust(call).list().items():
+    projects = _trust(call).list()
+    if not projects:
+        call.streams.err("You trust no project yet; `ra trust` shows what this one would run.\n")
+    for project, keys in projects.items():
         call.streams.out(f"{visible(project)}\t{', '.join(keys)}\n")
 
 

@@ -1,11 +1,10 @@
 """The table of slash commands: name, argument, help, and the function that runs it."""
 
-import difflib
 from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
-from ra.cli import near_miss
+from ra.cli import flags, near_miss, spelling
 from ra.cli.repl.commands import change, sessions, settings, show, window
 from ra.cli.repl.core import Repl
 from ra.cli.repl.offers import Offer
@@ -170,13 +169,34 @@ async def run(repl: Repl, text: str) -> None:
     word, *arguments = text.strip().split(None, 1)
     argument = arguments[0].strip() if arguments else ""
     if command is None:
-        name = word.removeprefix("/").lower()
-        matches = difflib.get_close_matches(name, [c.name for c in TABLE], n=1, cutoff=0.5)
-        hint = f"did you mean /{matches[0]}?" if matches else "/help lists them."
-        hint = f"type {near_miss.SYNONYMS[name]}." if name in near_miss.SYNONYMS else hint
-        raise UsageError(f"There is no command {word}; {hint}")
+        raise UsageError(f"There is no command {word}; {_meant(word, argument)}")
+    if argument in flags.BY_FLAG:
+        raise UsageError(f"/{command.name} takes no flags: {command.usage}, {command.help}.")
     if argument and not command.argument:
-        raise UsageError(f"/{command.name} takes no argument.")
+        raise UsageError(f"/{command.name} takes no argument: {INSTEAD.get(command.name, command.help)}.")
     if not argument and command.argument and not command.argument.startswith("["):
         raise UsageError(f"Write {command.usage}: {command.help}.")
     await command.run(repl, argument)
+
+
+INSTEAD = {
+    "config": "ra --set KEY=VALUE sets a key for one run, ra.yaml for good",
+    "permissions": "ra --allow RULE allows for one run, ra.yaml for good",
+    "sessions": "/resume ID goes on with one",
+    "undo": "it puts back what the last turn changed; /rewind N goes back further",
+}
+"""What to do where a command was given an argument that it does not take."""
+
+
+def _meant(word: str, argument: str) -> str:
+    """What to type for a command that is not there."""
+    name = word.removeprefix("/").lower()
+    begun = argument.partition(" ")[0].lower()
+    if not name and begun in (command.name for command in TABLE):
+        return f"type /{begun}, without the space."
+    if name in near_miss.SYNONYMS:
+        return f"type {near_miss.SYNONYMS[name]}."
+    near = spelling.nearest(name, [command.name for command in TABLE]) or spelling.one_slip(name, near_miss.SYNONYMS)
+    if near in near_miss.SYNONYMS:
+        return f"type {near_miss.SYNONYMS[near]}."
+    return f"did you mean /{near}?" if near else "/help lists them."
