@@ -14,14 +14,14 @@ _INSIDE = tuple(map(ipaddress.ip_network, ("192.0.0.0/24", "168.63.129.16/32", "
 _NUMERIC = re.compile(r"(0x[0-9a-f]*|\d+)(\.(0x[0-9a-f]*|\d+)){0,3}\.?", re.IGNORECASE)
 
 
-def public(address: Address) -> bool:
+def is_public(address: Address) -> bool:
     """Whether an address is on the public internet. An IPv4 address embedded in an IPv6 one is judged by itself."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.scope_id is not None:
             return False
         inner = _inner(address)
         if inner is not None:
-            return public(inner)
+            return is_public(inner)
         if address.is_site_local:
             return False
     return address.is_global and not (
@@ -43,7 +43,7 @@ def _inner(address: ipaddress.IPv6Address) -> ipaddress.IPv4Address | None:
     return None
 
 
-def literal(host: str) -> Address | None:
+def parse_literal(host: str) -> Address | None:
     """The address that a host name spells, in any form that a resolver may accept: 127.1, 0x7f000001, 017700000001."""
     bare = host.removeprefix("[").removesuffix("]")
     try:

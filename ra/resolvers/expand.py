@@ -107,7 +107,7 @@ def attach(path: str, *, cwd: Path, sent: set[str] | None = None) -> Expansion:
     if not os.path.exists(full):  # noqa: PTH110 - a name that is too long must be missing, not an exception
         similar = similar_names(*os.path.split(full), most=2)
         hint = f" Did you mean {' or '.join(map(shown, similar))}?" if similar else ""
-        raise UserError(f"--file {name}: there is no such file.{hint}")
+        raise UserError(f"--file {name}: file not found.{hint}")
     reference = Reference(f"--file {name}", "file", (path,))
     if sent is not None and full in sent:
         return Expansion("", references=(reference,))

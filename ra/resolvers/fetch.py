@@ -16,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 
 import h11
 
-from ra.resolvers.addresses import Address, literal, public
+from ra.resolvers.addresses import Address, is_public, parse_literal
 from ra.resolvers.pages import FetchedPage, FetchFailed
 
 MAX_BYTES = 5_000_000
@@ -30,7 +30,7 @@ AllowAddress = Callable[[Address, int], bool]
 
 
 def only_public(address: Address, port: int) -> bool:
-    return public(address)
+    return is_public(address)
 
 
 async def fetch(
@@ -156,7 +156,7 @@ def _utf8(char: str) -> bytes:
 
 async def _allowed_addresses(host: str, port: int, resolve: Resolve, allow: AllowAddress) -> list[str]:
     """The addresses of a host. Raises FetchFailed if any is not allowed: a rebinding may mix both kinds."""
-    address = literal(host)
+    address = parse_literal(host)
     addresses = [str(address)] if address is not None else list(dict.fromkeys(await resolve(host, port)))
     if not addresses:
         raise FetchFailed(f"{host} has no address")

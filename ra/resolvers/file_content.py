@@ -82,7 +82,7 @@ def _media(file: BinaryIO, head: bytes, media: str, size: int, name: str) -> Ima
     data = head + file.read(limit + 1 - len(head))
     if media != PDF:
         try:
-            data, media = images.fitted(data, media)
+            data, media = images.fit_image(data, media)
         except images.TooLarge as error:
             raise Unreadable(str(error)) from error
         return Image(media, data)

@@ -210,7 +210,7 @@ def _missing(forms: Sequence[str], place: ResolverContext, *, quoted: bool) -> R
     if not similar and not quoted and not _looks_like_path(form, place.cwd):
         return Resolution()
     hint = f" Did you mean {' or '.join('@' + shown(name) for name in similar)}?" if similar else ""
-    return Resolution(warnings=(f"@{shown(form)}: there is no such file.{hint}",))
+    return Resolution(warnings=(f"@{shown(form)}: file not found.{hint}",))
 
 
 def _looks_like_path(form: str, cwd: Path) -> bool:

@@ -8,7 +8,7 @@ from ra.core.text import clean
 from ra.core.value import Value
 
 MAX_HTML = 300_000  # characters converted to Markdown: about a second of work
-CUT = "\n[… cut here: the page goes on]"
+CUT = "\n[… cut here: the page continues]"
 MAX_DEPTH = 200  # of nested tags: the converter's time grows with its square
 MAX_INDENTS = 8
 _INDENTS = frozenset({"ul", "ol", "blockquote", "dl"})

@@ -41,7 +41,7 @@ def page_blocks(page: FetchedPage) -> tuple[Content, ...]:
         if page.media_type == PDF:
             return (head, Document(page.media_type, page.body, page.url.rpartition("/")[2]))
         try:
-            data, media = images.fitted(page.body, page.media_type)
+            data, media = images.fit_image(page.body, page.media_type)
         except images.TooLarge as error:
             raise FetchFailed(f"the image {error}") from error
         return (head, Image(media, data))

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from ra.core.value import Value
 from ra.server.task import Refusal
-from ra.system.loopback import foreign
+from ra.system.loopback import cross_site_reason
 
 OPEN = ("/healthz", "/livez", "/openapi.json")  # tell nothing that is not printed in the documentation
 
@@ -23,7 +23,7 @@ class AccessRules(Value, frozen=True):
 
 def admit(access_rules: AccessRules, headers: Mapping[str, str], *, path: str, peer_uid: int | None) -> None:
     """Raises Refusal: 403 for what a browser was tricked into, 401 for who is not known. Names are in lower case."""
-    if reason := foreign(headers, local=access_rules.local):
+    if reason := cross_site_reason(headers, local=access_rules.local):
         raise Refusal(403, reason)
     if path in OPEN:
         return

@@ -114,7 +114,7 @@ def _image(data: str) -> Image:
     if not kind.startswith("image/"):
         raise wrong("An image must be a PNG, JPEG, GIF or WebP.")
     try:
-        content, kind = images.fitted(content, kind)
+        content, kind = images.fit_image(content, kind)
     except images.TooLarge as error:
         raise wrong(f"The image {error}.") from error
     return Image(kind, content)

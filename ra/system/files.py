@@ -1,7 +1,7 @@
 """Opens, reads and writes files safely: regular files only, links not followed, atomic writes, private data.
 
 Callers pass resolved paths. Somebody could put a link there meanwhile, so the last component is never followed if it
-is a link; while one of our commands may be running, `without_links` opens each folder of the path separately as well.
+is a link. While one of our commands may be running, `open_without_links` also opens each folder of the path separately.
 """
 
 import contextlib
@@ -123,7 +123,7 @@ def owned_text(
     return content.decode("utf-8-sig", "replace")
 
 
-def without_links(path: str) -> BufferedReader:
+def open_without_links(path: str) -> BufferedReader:
     """Opens a file for reading and follows no link in any folder of its path. Raises OSError."""
     folder, name = os.path.split(path)
     with hold_folder(folder) as handle:
@@ -157,7 +157,7 @@ def hold_folder(folder: str, *, make: bool = False) -> Iterator[int]:
 
 
 @contextlib.contextmanager
-def steady_name(folder: str) -> Iterator[str]:
+def stable_path(folder: str) -> Iterator[str]:
     """A path that keeps leading to this folder, for programs that take paths; the plain path where there is no /proc.
 
     Raises OSError.

@@ -15,7 +15,7 @@ class TooLarge(Exception):
     """An image that cannot be sent as it is; the text gives the reason and a remedy."""
 
 
-def fitted(data: bytes, media: str) -> tuple[bytes, str]:
+def fit_image(data: bytes, media: str) -> tuple[bytes, str]:
     """The image, scaled down if necessary, and its media type. Raises TooLarge."""
     width, height = _edges(data)
     if len(data) <= MAX_BYTES and max(width, height) <= MAX_EDGE:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 
-def foreign(headers: Mapping[str, str], *, local: bool = True) -> str:
+def cross_site_reason(headers: Mapping[str, str], *, local: bool = True) -> str:
     """Why a browser may have been tricked into this request; "" when there is no sign of it.
 
     Header names are in lower case. `local`: the server is bound to the loopback, so every Host but a loopback name was

@@ -13,7 +13,7 @@ MAX_EDIT_BYTES = 50_000_000
 def open_regular(path: str) -> BinaryIO:
     """Open a file for reading. Raises Mistake for folders, pipes and devices, which could block or never end."""
     try:
-        return files.without_links(path)
+        return files.open_without_links(path)
     except OSError as error:
         raise Mistake(_sentence(path, error)) from error
 

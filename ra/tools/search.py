@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from ra.system import worker
-from ra.system.files import open_regular, without_links
+from ra.system.files import open_regular, open_without_links
 from ra.tools.policy.globs import glob_regex
 from ra.tools.policy.paths import shown
 from ra.tools.tool import Mistake
@@ -120,7 +120,7 @@ def search(args: GrepArgs, start: str, only: str, deadline: float, *, careful: b
         None if re.search(r"\(\?|\\[AZzB]", args.pattern) else regex.compile(args.pattern, flags | regex.MULTILINE)
     )
     # A look at each folder on the way costs time, and only a command that runs now could put a link there.
-    opened = without_links if careful else open_regular
+    opened = open_without_links if careful else open_regular
     lines: list[MatchLine] = []
     for path in paths:
         if time.monotonic() > deadline or len(lines) > MAX_FOUND:

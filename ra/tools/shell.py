@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta
 
 from ra.core.text import one_line
-from ra.system.files import steady_name
+from ra.system.files import stable_path
 from ra.system.process import Ended, Running, start
 from ra.tools.policy.paths import Project, shown
 from ra.tools.sandbox.box import IN_THE_BOX, Access, Box
@@ -104,7 +104,7 @@ class Shell:
         # A command could put a link in the folder's place: the next one, outside perhaps, would run where that leads.
         if not os.path.isdir(self.cwd) or self._place.inside(os.path.realpath(self.cwd)) is None:
             self.cwd = self._place.cwd
-        with steady_name(os.path.realpath(self.cwd)) as folder:
+        with stable_path(os.path.realpath(self.cwd)) as folder:
             launch = await asyncio.to_thread(self._launcher.launch, script, self.cwd, access)
             return await start(launch, cwd=folder, env=self._env, say=say, fds=fds)
 

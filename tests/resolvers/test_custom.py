@@ -200,11 +200,11 @@ def test_what_cannot_be_attached_is_the_users_mistake(tmp_path: Path) -> None:
         with pytest.raises(UserError) as refused:
             attach(name, cwd=tmp_path)
         said[name[:9]] = str(refused.value)
-    assert said["note.txt"] == "--file note.txt: there is no such file. Did you mean notes.txt?"
+    assert said["note.txt"] == "--file note.txt: file not found. Did you mean notes.txt?"
     assert said["."] == "--file .: it is a folder, not a file. Use @ and the folder's name in the prompt."
     assert said["fifo"] == "--file fifo: it is a named pipe, not a file. Pipe it in instead: command | ra …"
     assert said["/dev/zero"] == "--file /dev/zero: it is a device, not a file."
-    assert said["a\0b"] == "--file a\\x00b: there is no such file."
+    assert said["a\0b"] == "--file a\\x00b: file not found."
 
 
 def test_a_long_file_is_cut_with_a_warning(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ra.core.messages import Document, Image, Text
-from ra.resolvers.addresses import literal, public
+from ra.resolvers.addresses import is_public, parse_literal
 from ra.resolvers.expand import Expansion, builtin, expand
 from ra.resolvers.fetch import fetch
 from ra.resolvers.pages import FetchedPage, FetchFailed, html_to_markdown, page_text
@@ -67,7 +67,7 @@ class Server:
 
     def allow(self, address: ipaddress.IPv4Address | ipaddress.IPv6Address, port: int) -> bool:
         """The real policy, and this one server."""
-        return public(address) or (str(address), port) == ("127.0.0.1", self.port)
+        return is_public(address) or (str(address), port) == ("127.0.0.1", self.port)
 
     async def fetch(self, path: str = "/", host: str = "docs.example", **options: Any) -> FetchedPage:
         async def resolve(name: str, port: int) -> list[str]:
@@ -203,7 +203,7 @@ def test_a_long_page_is_cut_with_a_marker(tmp_path: Path) -> None:
         expansion, server = ask("url:http://docs.example:PORT/", http(body, media), tmp_path)
         (block,) = expansion.blocks
         assert isinstance(block, Text)
-        assert block.text.endswith("\n[… cut here: the page goes on]\n</page>")
+        assert block.text.endswith("\n[… cut here: the page continues]\n</page>")
         assert len(block.text) < 401_000
         assert expansion.warnings == (f"url:http://docs.example:{server.port}/: only the beginning is attached.",)
 
@@ -283,12 +283,12 @@ def test_no_spelling_of_this_machine_reaches_a_server_on_it(host: str) -> None:
      "3fff::1"],
 )  # fmt: skip
 def test_private_addresses_are_not_public(address: str) -> None:
-    assert not public(ipaddress.ip_address(address))
+    assert not is_public(ipaddress.ip_address(address))
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "1.1.1.1", "2606:4700:4700::1111", "64:ff9b::101:101"])
 def test_public_addresses_are(address: str) -> None:
-    assert public(ipaddress.ip_address(address))
+    assert is_public(ipaddress.ip_address(address))
 
 
 @settings(max_examples=100, deadline=None)
@@ -304,14 +304,14 @@ def test_every_spelling_of_an_address_is_the_same_address(number: int) -> None:
         f"{a}.{number & 0xFFFFFF}",
         f"0x{a:x}.{b}.{c}.0{d:o}",
     ]
-    assert {literal(text) for text in spellings} == {address}
+    assert {parse_literal(text) for text in spellings} == {address}
     mapped = ipaddress.IPv6Address((0xFFFF << 32) | number)
-    assert public(mapped) == public(address)
+    assert is_public(mapped) == is_public(address)
 
 
 @pytest.mark.parametrize("host", ["example.com", "face.dead", "1.2.3.4.5", "0x", "999.1.1.1", "deadbeef"])
 def test_a_name_is_no_address(host: str) -> None:
-    assert literal(host) is None or host == "0x"
+    assert parse_literal(host) is None or host == "0x"
 
 
 def test_a_name_that_resolves_to_a_private_address_is_refused() -> None:

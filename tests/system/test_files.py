@@ -18,9 +18,9 @@ from ra.system.files import (
     open_lock,
     open_regular,
     open_resolved,
+    open_without_links,
     replace_file,
     similar_names,
-    without_links,
     write_private,
 )
 
@@ -50,7 +50,7 @@ def test_a_link_in_a_folder_on_the_way_is_not_followed(tmp_path: Path) -> None:
     with open_regular(tmp_path / "way/file") as file:
         assert file.read() == b"text"
     with pytest.raises(OSError, match=r"way|Not a directory|symbolic"):
-        without_links(str(tmp_path / "way/file"))
+        open_without_links(str(tmp_path / "way/file"))
 
 
 def test_what_is_no_file_is_named_and_never_waited_for(tmp_path: Path) -> None:

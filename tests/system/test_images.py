@@ -22,12 +22,12 @@ def picture(width: int, height: int, kind: str = "PNG") -> bytes:
 
 def test_a_small_image_stays_as_it_is() -> None:
     data = picture(20, 20)
-    assert images.fitted(data, "image/png") == (data, "image/png")
+    assert images.fit_image(data, "image/png") == (data, "image/png")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG"])
 def test_an_image_with_a_long_edge_is_scaled(kind: str) -> None:
-    data, media = images.fitted(picture(9000, 30, kind), f"image/{kind.lower()}")
+    data, media = images.fit_image(picture(9000, 30, kind), f"image/{kind.lower()}")
     assert media == "image/jpeg"
     assert PIL.open(io.BytesIO(data)).size[0] == images.SCALED_EDGE
 
@@ -37,21 +37,21 @@ def test_an_image_of_many_bytes_is_scaled() -> None:
     data = io.BytesIO()
     noise.save(data, "PNG")
     assert len(data.getvalue()) > images.MAX_BYTES
-    scaled, media = images.fitted(data.getvalue(), "image/png")
+    scaled, media = images.fit_image(data.getvalue(), "image/png")
     assert (len(scaled) <= images.MAX_BYTES, media) == (True, "image/jpeg")
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n" + b"\xff" * 40, b"\xff\xd8" + b"\xff" * 6_000_000, b"GIF89a"])
 def test_a_damaged_image_is_a_sentence_or_goes_as_it_is(data: bytes) -> None:
     try:
-        assert images.fitted(data, "image/png") == (data, "image/png")
+        assert images.fit_image(data, "image/png") == (data, "image/png")
     except images.TooLarge as error:
         assert "is too large" in str(error)  # noqa: PT017 - both ends are fine
 
 
 def test_without_pillow_it_is_refused_with_what_to_install(tmp_path: Path) -> None:
     script = "import sys; sys.modules['PIL'] = None\nfrom ra.system import images\n"
-    script += "try: images.fitted(b'x' * 6_000_000, 'image/png')\nexcept images.TooLarge as error: print(error)"
+    script += "try: images.fit_image(b'x' * 6_000_000, 'image/png')\nexcept images.TooLarge as error: print(error)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == (
         "is too large: 6,000,000 bytes, the limit for image/png is 5,000,000; "

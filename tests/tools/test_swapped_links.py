@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ra.system.files import hold_folder, remove_file, steady_name
+from ra.system.files import hold_folder, remove_file, stable_path
 from ra.tools.files import open_regular, replace_file
 from ra.tools.policy.paths import Project, one_answer
 from ra.tools.tool import Mistake
@@ -87,7 +87,7 @@ def test_a_link_on_the_way_is_not_followed(swapped: Path) -> None:
 def test_a_folder_that_is_held_stays_the_same_one(tmp_path: Path) -> None:
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
-    with hold_folder(str(tmp_path / "a")) as handle, steady_name(str(tmp_path / "a")) as name:
+    with hold_folder(str(tmp_path / "a")) as handle, stable_path(str(tmp_path / "a")) as name:
         (tmp_path / "a").rename(tmp_path / "old")
         (tmp_path / "a").symlink_to("b")
         os.close(os.open("new", os.O_CREAT | os.O_WRONLY, dir_fd=handle))

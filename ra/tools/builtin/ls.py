@@ -7,7 +7,7 @@ import os
 
 import msgspec
 
-from ra.system.files import steady_name
+from ra.system.files import stable_path
 from ra.tools.files import why_not
 from ra.tools.policy.paths import shown
 from ra.tools.tool import Mistake, Say, Tool, declare
@@ -29,7 +29,7 @@ def tool(workspace: Workspace) -> Tool:
 
 def _list(path: str) -> str:
     try:
-        with steady_name(path) as folder, os.scandir(folder) as entries:
+        with stable_path(path) as folder, os.scandir(folder) as entries:
             count = itertools.count()
             counted = (
                 entry for entry, _ in zip(entries, count, strict=False)

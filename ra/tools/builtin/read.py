@@ -54,7 +54,7 @@ def read(path: str, offset: int, limit: int, until: float) -> str | Output:
             from ra.system import images  # only for who looks at one
 
             try:
-                data, media = images.fitted(head + file.read(images.MAX_SOURCE_BYTES), media)
+                data, media = images.fit_image(head + file.read(images.MAX_SOURCE_BYTES), media)
             except images.TooLarge as error:
                 raise Mistake(f"{shown(path)} {error}.") from error
             return Output((Image(media, data),))

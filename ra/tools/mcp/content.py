@@ -93,7 +93,7 @@ def _binary(data: str, kind: str, what: str) -> Content:
         return Text(f"[{what}: {len(raw):,} bytes are more than {MAX_BINARY_BYTES:,}; left out]")
     if kind in IMAGE_TYPES:
         try:
-            raw, kind = images.fitted(raw, kind)
+            raw, kind = images.fit_image(raw, kind)
         except images.TooLarge as error:
             return Text(f"[{what} {error}; left out]")
         return Image(kind, raw)

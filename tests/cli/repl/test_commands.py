@@ -62,7 +62,7 @@ WRONG = {
     "/sessions x": "/sessions takes no argument.",
     "/resume zzz": "There is no session 'zzz'.",
     "/fork": "There is nothing stored to copy yet; ask something first.",
-    "/attach nothing.txt": "nothing.txt: there is no such file.",
+    "/attach nothing.txt": "nothing.txt: file not found.",
     "/tools 7": "No tool was called for the last prompt.",
     "/permissions x": "/permissions takes no argument.",
     "/config x": "/config takes no argument.",
