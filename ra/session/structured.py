@@ -1,8 +1,10 @@
 """Answers that are JSON of a given form: what the model is told, how an answer is checked, how it is corrected."""
 
 import re
+from collections.abc import Iterator
+from datetime import datetime, time
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
@@ -11,9 +13,15 @@ from ra.core.messages import Message, say
 from ra.core.model import Section
 from ra.core.value import JsonObject
 
+if TYPE_CHECKING:
+    from jsonschema import FormatChecker
+    from jsonschema.protocols import Validator
+
 MAX_CORRECTIONS = 2
 MAX_PROBLEMS = 5  # that one correction names
 FORMAT = "answer format"
+PATTERN_S = 1.0
+"""How long a `pattern` is tried on one text: some take longer than anybody lives."""
 
 _FENCE = re.compile(r"```(?:json[c5]?)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
 
@@ -33,7 +41,7 @@ class SchemaFormat:
 
     def __init__(self, schema: object) -> None:
         from jsonschema import Draft202012Validator, SchemaError
-        from jsonschema.validators import validator_for
+        from jsonschema.validators import extend, validator_for
         from referencing import Registry
 
         if not isinstance(schema, dict):
@@ -44,14 +52,11 @@ class SchemaFormat:
         except SchemaError as error:
             place = "/".join(map(str, error.absolute_path))
             raise UsageError(f"The schema is wrong{f' at {place}' if place else ''}: {error.message[:300]}.") from error
-        foreign = sorted(ref for ref in _references(schema) if not ref.startswith("#"))
-        if foreign:
-            raise UsageError(
-                f"The schema refers to {foreign[0]!r}; put everything that it needs into the schema itself."
-            )
+        _check_references(schema)
         self.schema: JsonObject = schema
+        bounded = extend(kind, {"pattern": _pattern})  # type: ignore[no-untyped-call]  # its stub leaves it bare
         # An empty registry: what a schema names is never fetched.
-        self._validator = kind(schema, registry=Registry())
+        self._validator = bounded(schema, registry=Registry(), format_checker=_formats(kind.FORMAT_CHECKER))
 
     def problem(self, text: str) -> str:
         from referencing.exceptions import Unresolvable
@@ -107,6 +112,68 @@ def told(schema: JsonObject) -> Section:
 def correction(problem: str) -> Message:
     words = f"Your answer does not fit: {problem}. Answer again with the corrected JSON alone."
     return say("user", words, name=FORMAT)
+
+
+def _check_references(schema: JsonObject) -> None:
+    """Raises UsageError for a reference that leads out of the schema, to nothing or back to itself."""
+    from referencing import Registry, Resource
+    from referencing.exceptions import Unresolvable
+    from referencing.jsonschema import DRAFT202012
+
+    references = sorted(_references(schema))
+    if foreign := [ref for ref in references if not ref.startswith("#")]:
+        raise UsageError(f"The schema refers to {foreign[0]!r}; put everything that it needs into the schema itself.")
+    if references and '"$id"' in msgspec.json.encode(schema).decode():
+        return  # a reference in a part with an address of its own is counted from there
+    resource = Resource.from_contents(schema, default_specification=DRAFT202012)
+    resolver = Registry().with_resource("", resource).resolver()
+    for ref in references:
+        target: Any = {"$ref": ref}
+        seen: list[str] = []
+        while isinstance(target, dict) and isinstance(target.get("$ref"), str):
+            if target["$ref"] in seen:
+                raise UsageError(f"The schema's reference {ref!r} leads back to itself; nothing can fit it.")
+            seen.append(target["$ref"])
+            try:
+                target = resolver.lookup(seen[-1]).contents
+            except Unresolvable as error:
+                raise UsageError(f"The schema refers to {seen[-1]!r}, which is not in it.") from error
+
+
+def _formats(checker: "FormatChecker") -> "FormatChecker":
+    """The formats that need no further package, and those of time: providers with structured output of their own hold
+    them as well."""
+    from jsonschema import FormatChecker
+
+    formats = FormatChecker(())
+    formats.checkers = dict(checker.checkers)
+    formats.checks("date-time", ValueError)(_is_date_time)
+    formats.checks("time", ValueError)(_is_time)
+    return formats
+
+
+def _is_date_time(value: object) -> bool:
+    """Raises ValueError."""
+    return not isinstance(value, str) or datetime.fromisoformat(value).tzinfo is not None
+
+
+def _is_time(value: object) -> bool:
+    """Raises ValueError."""
+    return not isinstance(value, str) or time.fromisoformat(value).tzinfo is not None
+
+
+def _pattern(validator: "Validator", pattern: str, value: Any, schema: Any) -> Iterator[Any]:
+    """The keyword `pattern`, for at most so long."""
+    import regex
+    from jsonschema import ValidationError
+
+    if not isinstance(value, str):
+        return
+    try:
+        if regex.search(pattern, value, timeout=PATTERN_S) is None:
+            yield ValidationError(f"{value!r} does not match {pattern!r}")
+    except (TimeoutError, regex.error) as error:
+        yield ValidationError(f"the pattern {pattern!r} cannot be tried on it: {error}")
 
 
 def _references(part: object) -> set[str]:

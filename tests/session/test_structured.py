@@ -1,6 +1,7 @@
 """Answers of a given form: asked for natively or in words, checked, corrected, or refused with the reason."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -153,8 +154,52 @@ def test_any_answer_is_judged(text: str) -> None:
     assert isinstance(SchemaFormat(COUNT).problem(json_text(text)), str)
 
 
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"$ref": "#"}, "leads back to itself"),
+        ({"$defs": {"a": {"$ref": "#/$defs/b"}, "b": {"$ref": "#/$defs/a"}}}, "leads back to itself"),
+        ({"properties": {"a": {"items": {"$ref": "#/$defs/none"}}}}, "'#/$defs/none', which is not in it"),
+        ({"$ref": "https://example.org/x.json"}, "into the schema itself"),
+    ],
+)
+def test_a_reference_that_nothing_can_follow_is_a_sentence_before_anything_is_paid(
+    schema: JsonObject, words: str
+) -> None:
+    with pytest.raises(UsageError, match=re.escape(words)):
+        SchemaFormat(schema)
+
+
 def test_a_schema_that_refers_to_itself_without_end_is_a_sentence() -> None:
-    assert "without end" in SchemaFormat({"$ref": "#"}).problem("1")
+    assert "without end" in SchemaFormat({"allOf": [{"$ref": "#"}]}).problem("1")
+
+
+def test_a_recursive_schema_is_checked_at_every_depth() -> None:
+    node = {"type": "object", "properties": {"v": {"type": "integer"}, "next": {"$ref": "#/$defs/node"}}}
+    chain = SchemaFormat({"$defs": {"node": node}, "$ref": "#/$defs/node"})
+    assert chain.problem('{"v": 1, "next": {"v": 2}}') == ""
+    assert "next/next/v" in chain.problem('{"v": 1, "next": {"next": {"v": "three"}}}')
+
+
+@pytest.mark.parametrize(
+    ("kind", "right", "wrong"),
+    [
+        ("date", "2026-02-28", "2026-02-30"),
+        ("date-time", "2026-02-28T12:00:00Z", "2026-02-28T12:00:00"),
+        ("time", "12:00:00+01:00", "noon"),
+        ("email", "a@b.example", "nobody"),
+        ("uuid", "9b2f5a1c-0d7e-4c53-9f6e-1f0f6f1d2c3b", "9b2f"),
+        ("ipv4", "127.0.0.1", "127.0.0.256"),
+    ],
+)
+def test_formats_hold(kind: str, right: str, wrong: str) -> None:
+    text = SchemaFormat({"type": ["string", "integer"], "format": kind})
+    assert (text.problem(json.dumps(right)), text.problem("1")) == ("", "")
+    assert f"is not a '{kind}'" in text.problem(json.dumps(wrong))
+
+
+def test_a_pattern_that_takes_for_ever_is_a_problem_of_the_answer() -> None:
+    assert "cannot be tried on it" in SchemaFormat({"pattern": "^(a|aa)+(b|c)$|^(.*a){25}$"}).problem(json.dumps("a" * 90 + "!"))
 
 
 def test_a_schema_must_be_an_object() -> None:
