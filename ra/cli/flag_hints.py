@@ -191,7 +191,7 @@ def superfluous_value(flag: flags.Flag, value: str) -> str:
 
 
 def wrong_provider(name: str) -> str:
-    """What to say about a provider that does not exist; "" leaves it to the check of the configuration."""
+    """What to say about a provider that does not exist."""
     lower = name.lower()
     if lower in flags.PROVIDERS:
         return f"--provider {name}: write it in lower case: --provider {lower}"
@@ -199,11 +199,14 @@ def wrong_provider(name: str) -> str:
         return f"There is no provider {name}; what you want is: {PROVIDERS[lower]}"
     if meant := spelling.nearest(lower, flags.PROVIDERS):
         return f"There is no provider {name}; did you mean --provider {meant}?"
-    return ""
+    return f"There is no provider {name}; use {', '.join(flags.PROVIDERS)}."
 
 
-def of_argparse(message: str) -> str:
-    """The parser's own complaint, with what to type."""
+def explain(error: flags.UnreadableFlags) -> str:
+    """What to type instead of a line that the parser refused."""
+    message = str(error)
+    if provider := re.fullmatch(r"unknown provider: (.*)", message, re.DOTALL):
+        return wrong_provider(provider[1])
     if unknown_flag := re.match(r"unrecognized arguments: (-[^\s=]*)", message):
         return unknown(unknown_flag[1])
     about = re.fullmatch(r"argument (?:\S*/)?(-\S+): (expected one argument|ignored explicit argument '(.*)')", message)

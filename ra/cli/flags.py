@@ -194,11 +194,13 @@ ALL: tuple[Flag, ...] = tuple(itertools.chain.from_iterable(GROUPS.values()))
 BY_FLAG: dict[str, Flag] = {name: flag for flag in ALL for name in flag.names}
 
 
+class UnreadableFlags(UsageError):
+    """A line that the parser refused, in the parser's words; `flag_hints.explain` says what to type instead."""
+
+
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        from ra.cli import flag_hints  # only a line that cannot be read needs them
-
-        raise UsageError(flag_hints.of_argparse(message))
+        raise UnreadableFlags(message)
 
 
 def parser(program: str = "ra") -> argparse.ArgumentParser:
@@ -253,10 +255,7 @@ def parse(argv: Sequence[str], program: str = "ra") -> argparse.Namespace:
         if flag.kind == "value" and getattr(args, flag.dest) == "" and flag.dest not in MAY_BE_EMPTY:
             raise UsageError(f"Argument {'/'.join(flag.names)}: the value is empty. Is a shell variable not set?")
     if args.provider is not None and args.provider not in PROVIDERS:
-        from ra.cli import flag_hints  # as above
-
-        if hint := flag_hints.wrong_provider(args.provider):
-            raise UsageError(hint)
+        raise UnreadableFlags(f"unknown provider: {args.provider}")
     return args
 
 

@@ -77,10 +77,15 @@ def _start(argv: list[str], *, program: str) -> int:
         from ra.cli.output import JsonFace, Streams, no_start
         from ra.core.text import visible
 
+        message = str(error)
+        if isinstance(error, flags.UnreadableFlags):
+            from ra.cli import flag_hints  # only such a line needs them
+
+            message = flag_hints.explain(error)
         if index is None and flags.wants_json(argv):  # a wrong flag: nobody has answered yet
-            JsonFace(Streams({}), stream=False).hear(no_start(str(error)))
+            JsonFace(Streams({}), stream=False).hear(no_start(message))
         else:
-            Streams({}).err(f"{program}: {visible(str(error))}\n")
+            Streams({}).err(f"{program}: {visible(message)}\n")
         return error.exit_code
 
 
