@@ -20,6 +20,7 @@ from ra.core.version import __version__
 from ra.server import acp_prompts, acp_updates
 from ra.server.acp_options import MODES, modes, options
 from ra.server.acp_prompts import wrong
+from ra.server.acp_transport import EditorLines
 from ra.session.run import Run
 from ra.session.session import Session
 from ra.tools.settings import McpServerSettings
@@ -134,7 +135,7 @@ class EditorAgent:
 
     async def initialize(self, protocol_version: int, **_: Any) -> schema.InitializeResponse:
         return schema.InitializeResponse(
-            protocol_version=min(protocol_version, acp.PROTOCOL_VERSION),
+            protocol_version=acp.PROTOCOL_VERSION,  # the only one; an editor that speaks another hangs up
             agent_info=schema.Implementation(name="ra", title="ra", version=__version__),
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
@@ -312,7 +313,9 @@ def serve(projects: Projects) -> None:
     async def main() -> None:
         agent = EditorAgent(projects)
         try:
-            await acp.run_agent(agent)  # type: ignore[arg-type]  # methods that are not advertised are left out
+            reader, writer = await acp.stdio_streams()
+            lines = EditorLines(reader, writer)
+            await acp.run_agent(agent, lines)  # type: ignore[arg-type]  # methods that are not advertised are left out
         finally:
             await agent.close()
 

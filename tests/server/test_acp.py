@@ -2,9 +2,12 @@
 
 import asyncio
 import base64
+import json
+import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from subprocess import PIPE
 from typing import Any
 
 import pytest
@@ -255,3 +258,28 @@ def test_what_cannot_be_is_an_error_with_a_sentence(served: Shell, tmp_path: Pat
         "There is no session 'nobody'. Nothing has been stored yet.",
         "There is no mode 'wild'",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [("no json", -32700), ("[" * 100_000, -32700), ("[1, 2]", -32600), ('"hello"', -32600), ('{"method": 5}', -32600)],
+)
+def test_a_line_that_is_no_message_is_answered_and_ends_nothing(served: Shell, line: str, code: int) -> None:
+    hello = {"jsonrpc": "2.0", "id": "a", "method": "initialize", "params": {"protocolVersion": 99}}
+    words = "x" * 300_000 + "\ud83d"  # longer than a buffer, and cut in the middle of a character
+    long = {"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": {"sessionId": words, "prompt": []}}
+    lines = [line, json.dumps(hello), "", json.dumps(long)]
+    with subprocess.Popen([RA, "acp"], env=served.env, cwd=served.project, stdin=PIPE, stdout=PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        answers = []
+        for number, text in enumerate(lines):
+            process.stdin.write(text.encode() + b"\n")
+            process.stdin.flush()
+            if number != 2:
+                answers.append(json.loads(process.stdout.readline()))
+        process.stdin.close()
+    assert (answers[0]["id"], answers[0]["error"]["code"]) == (None, code)
+    assert (answers[1]["id"], answers[1]["result"]["protocolVersion"]) == ("a", PROTOCOL_VERSION)
+    assert "No session" in answers[2]["error"]["message"]
+    assert process.returncode == 0
