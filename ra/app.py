@@ -1,4 +1,4 @@
-"""From a configuration to sessions: the only place that knows which parts are put together, and how."""
+"""Builds sessions from a configuration: the only module that knows all the parts."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -48,15 +48,15 @@ if TYPE_CHECKING:
     from ra.timeline.spending import DailySpending
     from ra.tools.mcp.servers import Servers
 
-SOURCES = "sources"  # the strategy of a configuration that says what the prompt is composed of
-UNKNOWN: ProviderName = "scripted"  # of a session that no model of ours has answered
+SOURCES = "sources"  # the strategy of a configuration with agent.context.sources
+UNKNOWN: ProviderName = "scripted"  # the provider of a session in which no configured model has answered
 
 
 def open_store(resolved: Resolved, clock: Callable[[], float] = time.time) -> Store:
     address = resolved.config.app.store
     if address is None:
         return SqliteStore(resolved.data_dir / "ra.db", clock=clock)
-    from ra.timeline import opening  # only who names a store needs to know of others
+    from ra.timeline import opening  # start-up time: the default store does not need it
 
     return opening.open_store(resolved.data_dir, address, clock=clock)
 
@@ -66,7 +66,7 @@ def open_prices(resolved: Resolved) -> Prices:
 
 
 class App:
-    """Opens the sessions of one configuration. What they share is made once, when it is first needed."""
+    """Opens the sessions of one configuration. What they share is created once, on first use."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class App:
         self.prices = open_prices(resolved)
         self.worker = plugins.Worker()
         self._handler = handler
-        self._tools = tuple(tools)  # of the program that uses the library
+        self._tools = tuple(tools)  # defined by the program that uses the library
         self._log = log
         self._providers = providers or Providers(resolved, env)
 
@@ -107,21 +107,21 @@ class App:
         ephemeral: bool = False,
         history: Sequence[Message] = (),
     ) -> Session:
-        """A new session, or one that is named; in memory only, if it shall leave no trace.
+        """Open a new session, or resume a stored one. An ephemeral session lives in memory only.
 
-        `history` is what was said before a new one began.
+        `history` is a conversation that a new session continues.
         """
         return self.session(self.timeline(resume, latest=latest, fork=fork, ephemeral=ephemeral, history=history))
 
     def session(self, timeline: Timeline, *, recipe: Recipe | None = None, strategy: str | None = None) -> Session:
-        """A session on its timeline. `strategy` is the one that this task asked for."""
+        """The session of a timeline. `strategy` is the one that a served task asked for."""
         recipe = recipe or (self.recipe if strategy is None else self.recipe_with(strategy))
         return Session(timeline, recipe, self.services, task=self._task(timeline), agent_file=self.agent_file)
 
     def stored(self, session: str | None = None, *, write: bool = False, hooks: bool = True) -> Session:
-        """A stored session as it is, by default the project's latest; to look at, or to change without a model's help.
+        """A stored session, by default the project's latest, to inspect or to change without a model. Needs no key.
 
-        It stands on what its last request was made with, unless a flag names another model. No key is needed.
+        Its recipe is that of its last request, unless a flag names another model.
         """
         session_id = session or self.store.latest(str(self.resolved.root))
         if session_id is None:
@@ -157,7 +157,7 @@ class App:
         return self.store.open(self.store.fork(resume) if fork else resume, write=True)
 
     def check(self) -> None:
-        """Tell what the user should know before the first prompt. Raises UserError for what must be mended first."""
+        """Warn about settings that have no effect. Raises UserError for what must be fixed before the first prompt."""
         recipe, agent = self.recipe, self.config.agent
         if recipe.provider == "local" and agent.model is None:
             from ra.providers import local
@@ -171,7 +171,7 @@ class App:
             need_price(key, recipe.model, known=self.prices.row(recipe.model, recipe.provider) is not None)
 
     def warm_up(self) -> None:
-        """Load what the first answer needs: on the command line it loads while the model thinks, a server has time."""
+        """Load what the first answer needs. A server does this at start; the command line while the model thinks."""
         from ra.context.tokens import Estimator
 
         Estimator(1.0).text("Hello, world.")
@@ -186,11 +186,11 @@ class App:
 
     @cached_property
     def recipe(self) -> Recipe:
-        """What prompts are answered with. Raises NoModel when nothing is set up that could answer."""
+        """The recipe of the configuration. Raises NoModel when no provider is set up."""
         return self.recipe_with(None)
 
     def recipe_with(self, strategy: str | None) -> Recipe:
-        """The usual recipe with the strategy that a task asked for."""
+        """The recipe of the configuration, with the strategy that a task asked for."""
         provider, model = self.chosen_model
         info = connect.info(provider, model)
         name = choose_strategy(self, strategy)
@@ -230,14 +230,14 @@ class App:
         )
 
     def _stored_recipe(self, timeline: StoredTimeline) -> Recipe:
-        """What the last request of a session was made with; the configuration's, where a flag names a model."""
+        """The recipe of a session's last request; the configuration's, if a flag names a model."""
         if self._by_flag("model"):
             return self.recipe
         configured = timeline.configured()
         if configured is None:
             try:
                 return self.recipe
-            except UserError:  # nobody has said which model would answer
+            except UserError:  # no provider is set up, and looking at a session needs none
                 configured = Configured(UNKNOWN, "", "timeline")
         provider = configured.provider or UNKNOWN
         info = connect.info(provider, configured.model)
@@ -245,17 +245,17 @@ class App:
 
     @cached_property
     def chosen_model(self) -> tuple[ProviderName, str]:
-        """Who answers, and as which model. Raises NoModel, and UnknownModel for a near miss of a known name."""
+        """The provider and model that answer. Raises NoModel, and UnknownModel for a near miss of a known name."""
         agent, providers = self.config.agent, self.config.app.providers
         if not agent.model:
             provider = connect.choose(self.env, agent.provider, providers, have_local=self._have_local)
             settings = providers.get(provider, ProviderSettings())
             return provider, connect.model_for(provider, None, settings, self.env)
-        from ra.providers import model_choice  # only for a name; most prompts go to the default
+        from ra.providers import model_choice  # start-up time: most prompts go to the default model
 
         choice = model_choice.named(agent.model)
         if agent.provider is None and choice.provider in IN_PROCESS:
-            return choice.provider, choice.model  # a file of one's own needs no key
+            return choice.provider, choice.model  # a model file needs no key
         provider = self._provider_in_force(choice.provider)
         asked_for = agent.provider is not None and (
             self._by_flag("provider")
@@ -266,7 +266,7 @@ class App:
         return choice.provider or provider, choice.model
 
     def _provider_in_force(self, of_model: ProviderName | None) -> ProviderName:
-        """Who answers where the model's name does not say it; where nobody is asked, it need not be one with a key."""
+        """The provider for a model whose name does not decide it. It needs a key only if something will be sent."""
         agent, providers = self.config.agent, self.config.app.providers
         try:
             return connect.choose(self.env, agent.provider, providers, have_local=self._have_local)
@@ -276,7 +276,7 @@ class App:
             return of_model
 
     def _by_flag(self, key: str) -> bool:
-        """Whether a flag of this run says so, rather than a file."""
+        """Whether the value comes from a flag of this run instead of a file."""
         return str(self.resolved.origins.get(("agent", key), "")).startswith("-")
 
     def _have_local(self) -> bool:
@@ -287,7 +287,7 @@ class App:
     # --- strategies ---
 
     def _strategy(self, name: str, provider: ProviderName, model: str, info: ModelInfo) -> Strategy:
-        """Loaded only now: most runs replay, which is the default, and need nothing more."""
+        """Create a strategy. Imported here for start-up time: most runs use `timeline`, which needs none of the others."""
         root = self.resolved.root
         replay = TimelineStrategy(self.environment if self.options.tools and info.tools else None)
         if name == "timeline":
@@ -304,7 +304,7 @@ class App:
             debug = self.env.get("AGENTX_PLANNER_DEBUG") == "1"
             settings, logged = self.config.session.planner, self._log is not None
             return PlannerStrategy(self._layered(), small, memory, settings, debug=debug, logged=logged)
-        if name in STRATEGIES:  # one that needs nothing but the session, and the replay that it may fall back to
+        if name in STRATEGIES:  # it needs only the session, and the timeline strategy to fall back to
             other: Strategy = import_module(f"ra.context.compose.{name}").strategy(replay)
             return other
         from ra.context.compose.composed import ConfiguredSources, FileStrategy
@@ -314,7 +314,7 @@ class App:
         return FileStrategy(name, root=root, worker=self.worker, default=replay)
 
     def _planning(self, provider: ProviderName, model: str) -> str:
-        """The user's choice, else the provider's cheapest; a server of one's own may know one only."""
+        """The planner's model: the user's choice, else the provider's cheapest; on the user's own server, the agent's."""
         if wanted := self.config.session.planner.model:
             return self._beside(wanted, provider)
         settings = self.config.app.providers.get(provider, ProviderSettings())
@@ -322,7 +322,7 @@ class App:
         return model if own_server else catalog.cheapest_model(provider)
 
     def _beside(self, name: str, provider: ProviderName) -> str:
-        """The id of a model that this provider is asked for beside the agent's own."""
+        """The id of a model that serves this provider's agent in a second role, such as summaries."""
         return self.services.providers.named(name, provider)[1]
 
     def _layered(self) -> "LayeredStrategy":
@@ -373,13 +373,13 @@ class App:
     def telemetry(self) -> "Telemetry | None":
         if not self.env.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
             return None
-        from ra.session.telemetry import telemetry  # only for those who export
+        from ra.session.telemetry import telemetry  # start-up time: only for those who export
 
         return telemetry(self.env)
 
     @cached_property
     def spending(self) -> "DailySpending | None":
-        """What a named agent with a budget has spent today: in the database of the store, else in the data folder."""
+        """What a named agent with a budget has spent today. Kept in the store's database, else in the data folder."""
         budget = self.config.agents.get(self.options.agent, {}).get("budget")
         if not budget:
             return None
@@ -418,7 +418,7 @@ class App:
     def mcp(self) -> "Servers | None":
         if not any(server.enabled for server in self.config.agent.mcp_servers):
             return None
-        from ra.config.mcp import mcp_servers  # threads and more, for nobody else
+        from ra.config.mcp import mcp_servers  # start-up time: it imports threads and more
 
         return mcp_servers(self.resolved, self.env, self.notices, self.config.agent.mcp_servers)
 
@@ -434,14 +434,14 @@ class App:
             return AgentFile(self._handler)
         path = plugins.locate(str(file), base=self.resolved.cwd)
         handler = plugins.load(str(path), base=self.resolved.cwd, name="handler")
-        # A thread of its own: a hook that is left behind must not take the handler with it.
+        # It gets its own thread, so that an abandoned hook cannot block the handler.
         return AgentFile(handler, plugins.Worker(), path)
 
 
 def choose_strategy(app: App, wanted: str | None) -> str:
-    """task or flag > agent > session > the default: `layered` for served tasks, `timeline` on the command line.
+    """Task or flag > agent > session > the default: `layered` for served tasks, `timeline` on the command line.
 
-    Sources are a strategy of their own: they take the place of a default, and get along with no other that was named.
+    `agent.context.sources` replaces the default strategy, and excludes any other that was named.
     """
     name = wanted or app.config.session.context_strategy
     context = app.config.agent.context
@@ -450,8 +450,8 @@ def choose_strategy(app: App, wanted: str | None) -> str:
         check_strategy(name)
         if composed and name != "timeline":
             raise ConfigError(
-                f"contextStrategy is {name!r}, and agent.context.sources says what the prompt is composed of; "
-                "leave one of the two out."
+                f"contextStrategy is {name!r}, but agent.context.sources already decides what the model sees. "
+                "Remove one of the two."
             )
     if composed:
         return SOURCES
@@ -459,7 +459,7 @@ def choose_strategy(app: App, wanted: str | None) -> str:
 
 
 class Providers:
-    """Connects providers as the configuration has them."""
+    """Connects providers with the settings of the configuration."""
 
     def __init__(self, resolved: Resolved, env: Mapping[str, str]) -> None:
         self._resolved = resolved
@@ -481,7 +481,7 @@ class Providers:
         return connect.info(provider, model)
 
     def named(self, model: str, in_force: ProviderName) -> tuple[ProviderName, str]:
-        from ra.providers import model_choice  # as above: only for a name
+        from ra.providers import model_choice  # start-up time, as above
 
         config = self._resolved.config
         asked_for = config.agent.provider is not None or in_force in (*model_choice.ANY_NAME, *IN_PROCESS)

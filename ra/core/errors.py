@@ -16,7 +16,7 @@ RaError
     ├── Overflowed           the request is larger than the model's window
     ├── AuthFailed           the key is missing or wrong
     ├── QuotaExceeded        billing or quota: not retried
-        ├── Unavailable          temporary: 429, 408, 409, 5xx, 529, connection; retried
+    ├── Unavailable          temporary: 429, 408, 409, 5xx, 529, connection; retried
     └── BadStream            the answer could not be read, or broke off
 """
 

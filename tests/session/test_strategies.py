@@ -73,7 +73,7 @@ def test_a_misspelt_strategy_is_an_error_with_its_place(shell: Shell, config: st
 def test_a_strategy_and_sources_are_one_too_many(shell: Shell) -> None:
     user_file(shell, "agent: {context: {sourceBudget: 100, sources: {a: {text: x}}}}")
     done, bodies = served(shell, "--context-strategy", "planner", "hi")
-    assert "leave one of the two out" in done.stderr.decode()
+    assert "Remove one of the two" in done.stderr.decode()
     assert (done.returncode, bodies) == (2, [])
 
 

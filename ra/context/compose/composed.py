@@ -13,7 +13,7 @@ from ra.core.messages import Message
 from ra.core.model import Section
 from ra.system import plugins
 
-SOURCES = "sources"  # the name of the strategy of a configuration that says what the prompt is composed of
+SOURCES = "sources"  # the strategy of a configuration with agent.context.sources
 FUNCTION = "on_context_build"
 
 
