@@ -287,7 +287,7 @@ class App:
     # --- strategies ---
 
     def _strategy(self, name: str, provider: ProviderName, model: str, info: ModelInfo) -> Strategy:
-        """Create a strategy. Imported here for start-up time: most runs use `timeline`, which needs none of the others."""
+        """Create a strategy. Imports are local for start-up time: most runs use `timeline`."""
         root = self.resolved.root
         replay = TimelineStrategy(self.environment if self.options.tools and info.tools else None)
         if name == "timeline":
@@ -314,7 +314,7 @@ class App:
         return FileStrategy(name, root=root, worker=self.worker, default=replay)
 
     def _planning(self, provider: ProviderName, model: str) -> str:
-        """The planner's model: the user's choice, else the provider's cheapest; on the user's own server, the agent's."""
+        """The planner's model: the user's choice, else the provider's cheapest (the agent's on the user's own server)."""
         if wanted := self.config.session.planner.model:
             return self._beside(wanted, provider)
         settings = self.config.app.providers.get(provider, ProviderSettings())
