@@ -314,7 +314,7 @@ class App:
         return FileStrategy(name, root=root, worker=self.worker, default=replay)
 
     def _planning(self, provider: ProviderName, model: str) -> str:
-        """The planner's model: the user's choice, else the provider's cheapest (the agent's on the user's own server)."""
+        """The planner's model: the user's choice, else the provider's cheapest; the agent's on an own server."""
         if wanted := self.config.session.planner.model:
             return self._beside(wanted, provider)
         settings = self.config.app.providers.get(provider, ProviderSettings())
