@@ -194,9 +194,11 @@ def _meant(word: str, argument: str) -> str:
     begun = argument.partition(" ")[0].lower()
     if not name and begun in (command.name for command in TABLE):
         return f"type /{begun}, without the space."
-    if name in near_miss.SYNONYMS:
-        return f"type {near_miss.SYNONYMS[name]}."
-    near = spelling.nearest(name, [command.name for command in TABLE]) or spelling.one_slip(name, near_miss.SYNONYMS)
+    for part in (name, *name.replace("_", "-").split("-")):  # auto-edit is about edits
+        if part in near_miss.SYNONYMS:
+            return f"type {near_miss.SYNONYMS[part]}."
+    own = [command.name for command in TABLE]
+    near = spelling.nearest(name, own) or spelling.one_slip(name, near_miss.SYNONYMS)
     if near in near_miss.SYNONYMS:
         return f"type {near_miss.SYNONYMS[near]}."
     return f"did you mean /{near}?" if near else "/help lists them."
