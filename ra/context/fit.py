@@ -47,8 +47,8 @@ def allot(parts: Sequence[Claim], budget: int) -> Allotment:
     """Divide a budget among parts that stand in the order of the prompt.
 
     - No part ever gets more than its cap, and all together never more than the budget.
-    - The floor of a part is its minimum, but not more than it can keep within its cap. When all floors together
-      exceed the budget, none holds, and priority alone decides.
+    - A minimum counts up to the part's size and its cap. When all minimums together exceed the budget, none holds, and
+      priority alone decides. The floor of a part is its minimum, or what whole pieces within its cap can come to.
     - A part that is cut in whole pieces can often not keep its floor exactly. Then it keeps the next size above it;
       every part does, as long as the sum of those sizes is within the budget. When it is not, the parts of highest
       priority do, and the others stay just below their floors.
@@ -58,11 +58,11 @@ def allot(parts: Sequence[Claim], budget: int) -> Allotment:
     budget = max(0, budget)
     caps = [max(0, min(part.cap, part.size)) for part in parts]
     most = [part.fit(cap) for part, cap in zip(parts, caps, strict=True)]
-    if sum(most) <= budget:
-        return Allotment(tuple(caps))
-    minimums = [min(part.minimum, size) for part, size in zip(parts, most, strict=True)]
+    minimums = [min(part.minimum, cap) for part, cap in zip(parts, caps, strict=True)]
     ignored = sum(minimums) > budget
-    floors = [0] * len(parts) if ignored else minimums
+    if sum(most) <= budget:
+        return Allotment(tuple(caps), _short(most, minimums), ignored)
+    floors = [0 if ignored else min(least, size) for least, size in zip(minimums, most, strict=True)]
     limits = list(floors)
     sizes = [part.fit(floor) for part, floor in zip(parts, floors, strict=True)]
     spare = budget - sum(sizes)
@@ -81,8 +81,11 @@ def allot(parts: Sequence[Claim], budget: int) -> Allotment:
             spare -= size - sizes[index]
             limits[index], sizes[index] = limit, size
 
-    short = tuple(index for index, size in enumerate(sizes) if size < minimums[index])
-    return Allotment(tuple(limits), short, ignored)
+    return Allotment(tuple(limits), _short(sizes, minimums), ignored)
+
+
+def _short(sizes: Sequence[int], minimums: Sequence[int]) -> tuple[int, ...]:
+    return tuple(index for index, size in enumerate(sizes) if size < minimums[index])
 
 
 def _least(fit: Callable[[int], int], floor: int, most: int) -> int | None:

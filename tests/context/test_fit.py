@@ -68,6 +68,11 @@ def test_minimums_that_whole_pieces_do_not_allow_are_reported() -> None:
     assert (allotment.floors_ignored, allotment.short) == (False, (0,))
 
 
+def test_minimums_count_up_to_size_and_cap_whatever_whole_pieces_could_keep() -> None:
+    allotment = allot([pieces(90, minimum=40), smooth(50, minimum=30), smooth(50, priority=1)], 60)
+    assert (allotment.limits, allotment.floors_ignored, allotment.short) == ((0, 10, 50), True, (0, 1))
+
+
 SIZES = st.lists(st.integers(0, 60), min_size=1, max_size=6)
 OPTIONS = st.fixed_dictionaries(
     {"cap": st.integers(0, 200), "minimum": st.integers(0, 100), "priority": st.integers(-2, 2)}
@@ -100,7 +105,8 @@ def test_caps_and_budget_always_hold(parts: list[Claim], budget: int) -> None:
 @given(PARTS, st.integers(0, 400))
 @settings(max_examples=100, deadline=None)
 def test_minimums_hold_whenever_whole_pieces_allow_it(parts: list[Claim], budget: int) -> None:
-    if sum(map(least, parts)) <= budget:
+    asked = sum(min(part.minimum, part.cap, part.size) for part in parts)
+    if asked <= budget and sum(map(least, parts)) <= budget:
         assert all(size >= floor(part) for size, part in zip(kept(parts, budget), parts, strict=True))
 
 

@@ -278,6 +278,21 @@ def test_minimums_that_exceed_the_budget_are_ignored_with_a_warning_while_caps_s
     )
 
 
+def test_minimums_of_texts_that_are_too_long_to_keep_exceed_the_budget_too() -> None:
+    prompt = slots(50)
+    prompt.add("one", "word " * 80, min_tokens=30)
+    prompt.add("two", "word " * 90, min_tokens=30)
+    assert "their minimums are ignored" in prompt.render().warnings[0]
+
+
+def test_a_slot_below_its_minimum_is_named_although_no_other_wants_its_room() -> None:
+    prompt = slots(50)
+    prompt.add("history", [say("user", "word " * 60), ten()], min_ratio=0.5)
+    rendered = prompt.render()
+    assert sizes(rendered) == {"history": 10}
+    assert rendered.warnings == ("Slot 'history' is below its minimum: its next whole message does not fit.",)
+
+
 def test_a_slot_of_small_messages_keeps_its_minimum_beside_a_more_important_one() -> None:
     def sized(tokens: int) -> Message:
         return say("user", "word" + " word" * (tokens - 5))

@@ -130,4 +130,5 @@ def test_what_a_server_asks_for_is_kept_in_real_time(tmp_path: Path) -> None:
         times = [request.at for request in server.requests]
     gaps = [after - before for before, after in zip(times[::2], times[1::2], strict=True)]
     assert [gap for gap, asked in zip(gaps, asked_s, strict=True) if gap < asked] == []
-    assert statistics.median(gap / asked for gap, asked in zip(gaps, asked_s, strict=True)) <= 1.2
+    late_s = [gap - asked for gap, asked in zip(gaps, asked_s, strict=True)]
+    assert statistics.median(late_s) < 2  # a wait of our own would be added to it; a busy machine adds less

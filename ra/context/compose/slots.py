@@ -103,6 +103,12 @@ class Slots:
         pieces = [piece for index, slot in enumerate(slots) for piece in self._pieces(index, slot)]
         allotment = allot([piece.part for piece in pieces], self._estimator.plain(self._budget))
         cuts = [piece.trim.take(limit) for piece, limit in zip(pieces, allotment.limits, strict=True)]
+        messages: list[Message] = []
+        rows: list[FitRow] = []
+        for index, slot in enumerate(slots):
+            pieces_of_slot = [(piece, cut) for piece, cut in zip(pieces, cuts, strict=True) if piece.slot == index]
+            messages += _in_order(pieces_of_slot)
+            rows.append(self._row(slot, [cut for _, cut in pieces_of_slot]))
         warnings = list(self._warnings)
         if allotment.floors_ignored:
             warnings.append(
@@ -110,21 +116,22 @@ class Slots:
                 "and priority decides."
             )
         else:
-            below = dict.fromkeys(slots[pieces[index].slot].name for index in allotment.short)
-            warnings += [f"Slot {name!r} is below its minimum: its next whole message does not fit." for name in below]
+            below = sorted({pieces[index].slot for index in allotment.short})
+            warnings += [
+                f"Slot {rows[index].name!r} is below its minimum: its next whole message does not fit."
+                for index in below
+                if rows[index].tokens
+            ]
         warnings += [
             f"The current input was cut: {cut.cut}."
             for piece, cut in zip(pieces, cuts, strict=True)
             if piece.kind == "input" and cut.cut
         ]
-        messages: list[Message] = []
-        rows: list[FitRow] = []
-        for index, slot in enumerate(slots):
-            pieces_of_slot = [(piece, cut) for piece, cut in zip(pieces, cuts, strict=True) if piece.slot == index]
-            messages += _in_order(pieces_of_slot)
-            rows.append(self._row(slot, [cut for _, cut in pieces_of_slot]))
-            if rows[-1].size and not rows[-1].tokens:
-                warnings.append(f"Slot {slot.name!r} does not fit and was left out: {rows[-1].cut}.")
+        warnings += [
+            f"Slot {row.name!r} does not fit and was left out: {row.cut}."
+            for row in rows
+            if row.size and not row.tokens
+        ]
         texts = {ref: text for cut in cuts for ref, text in cut.kept.items()}
         return Rendered(tuple(messages), tuple(rows), tuple(warnings), texts)
 
