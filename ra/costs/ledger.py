@@ -1,4 +1,4 @@
-"""Sum up what was spent, and on what: a fold over the facts of any number of sessions."""
+"""Sums up what was spent, by session, model, source, tool or day: a fold over the facts of any number of sessions."""
 
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -16,16 +16,16 @@ By = Literal["session", "model", "source", "tool", "day"]
 BYS: tuple[By, ...] = ("session", "model", "source", "tool", "day")
 
 ANSWERS = "answers"
-"""The row of what the model wrote, when spending is told by source or tool."""
+"""The row for the model's output, when spending is listed by source or tool."""
 OTHER = "other input"
 TOOL = "tool:"
-"""How Spent.parts names the results of a tool."""
+"""Prefix of a tool's results in Spent.parts."""
 
 Rows = Callable[[str], PriceRow | None]
 
 
 class Spend(Value, frozen=True):
-    """What one session, model, source, tool or day has cost. `unpriced` counts calls whose price nobody knows."""
+    """What one session, model, source, tool or day has cost. `unpriced` counts the calls without a known price."""
 
     key: str
     calls: int
@@ -45,7 +45,7 @@ def total(spends: Iterable[Spend], key: str = "total") -> Spend:
 
 
 def priced(events: Iterable[TimelineEvent], row: Callable[[str, float], PriceRow | None]) -> list[TimelineEvent]:
-    """The events, with the price of the day on every bill that came without one. `row`: a model's prices at a time."""
+    """The events, with a price on every bill that had none. `row` returns a model's prices at a time."""
 
     def bill(event: TimelineEvent) -> TimelineEvent:
         if not isinstance(spent := event.fact, Spent) or spent.dollars:
@@ -66,11 +66,11 @@ def fold(
     rows: Rows,
     since: float | None = None,
 ) -> list[Spend]:
-    """Spending by `by`, dearest first (days in order). `rows` names a model's prices: Prices.row.
+    """Spending grouped by `by`, most expensive first (days in order). `rows` returns a model's prices: Prices.row.
 
-    By source and by tool every request is taken apart. What the request before held already comes first and was read
-    from the cache as far as it went; what has grown since was written or new. So a source is charged for every
-    request that carried it, and the rows add up to what was paid.
+    By source or tool, each request is divided: the parts that the previous request had come first and take the cache
+    reads; what was added takes the cache writes and the uncached input. A source is so charged for every request that
+    carried it, and the rows add up to what was paid.
     """
     spends: dict[str, Spend] = {}
     for session, events in sessions:
@@ -108,14 +108,14 @@ def _tool(part: str) -> str:
 
 
 def _shares(parts: dict[str, int], before: dict[str, int]) -> list[tuple[str, int]]:
-    """The parts along the request: what the request before held already, then what has grown since."""
+    """The parts in the order of the request: first what the previous request had, then what was added."""
     carried = [(name, min(tokens, before.get(name, 0))) for name, tokens in parts.items()]
     grown = [(name, tokens - held) for (name, tokens), (_, held) in zip(parts.items(), carried, strict=True)]
     return [(name, tokens) for name, tokens in (*carried, *grown) if tokens]
 
 
 def _split(spent: Spent, shares: list[tuple[str, int]], row: PriceRow | None) -> list[tuple[str, Usage, Decimal]]:
-    """The lines of one call: tokens and dollars by part. Dollars add up to what was paid, to the last decimal."""
+    """Tokens and dollars of one call, by part. The dollars add up to what was paid, to the last decimal."""
     usage = spent.usage
     paid = Decimal(spent.dollars or 0)
     answers = Usage(output=usage.output)
@@ -143,7 +143,7 @@ def _weight(part: Usage, row: PriceRow | None, whole_call: Usage) -> Decimal:
 
 
 def _cut(shares: list[tuple[str, int]], usage: Usage) -> Iterator[tuple[str, Usage]]:
-    """Lay the shares along the request: read first, then written, then plain input."""
+    """Divide the usage among the shares, in the order of the request: cache reads, cache writes, plain input."""
     total_size = sum(size for _, size in shares)
     scale = usage.total_input / total_size if total_size else 0.0
     edges = (usage.cache_read, usage.cache_read + usage.cache_write, usage.total_input)

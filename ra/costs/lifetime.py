@@ -1,13 +1,13 @@
-"""Decides how long a provider shall keep a session's prefix, and what to do about it in a pause.
+"""Decides how long the provider should cache a session's prefix, and what to do about the cache during a pause.
 
-Some providers (Anthropic) keep a prefix for five minutes, or for an hour at a dearer price of writing. The hour pays
-when pauses of more than five minutes come often enough, and nobody knows how often that will be. So the rule is that of
-the skier who does not know how often he will ski: stay with five minutes until what was lost in such pauses equals what
-the hour would have cost. He never pays more than twice what one who knew would pay, and writing the prefix once.
+Some providers (Anthropic) cache a prefix for five minutes, or for an hour at a higher price. The hour pays off when
+pauses of more than five minutes are frequent, and nobody can know that in advance. This is the ski-rental problem (rent
+or buy skis, without knowing how often you will ski): stay with five minutes until the losses in such pauses equal the
+additional price of the hour. That costs at most twice what perfect foresight would, plus writing the prefix once.
 
-The same holds for a pause itself: a small call reads the prefix and so keeps it for five minutes more. Bridging goes on
-until the small calls have cost what writing the prefix anew would cost; once three pauses are known, for as many calls
-as would have been best in those.
+The same holds within a pause. A small call reads the prefix and keeps it for another five minutes. Bridging goes on
+until the small calls have cost as much as writing the prefix again; after three pauses, for the number of calls that
+would have been best in those.
 """
 
 from collections.abc import Callable
@@ -22,19 +22,19 @@ from ra.costs.settings import CacheSettings
 if TYPE_CHECKING:
     from ra.costs.prices import PriceRow
 
-BACK = 2  # the hour is given up when it has cost so many times what it has saved
+BACK = 2  # the hour is given up when it has cost this many times what it has saved
 BY_PRICE = CacheSettings()
-KNOWN = 3  # pauses after which a session's own say how long to bridge
-MARGIN_S = 20.0  # before the prefix is gone, a bridging call has to be there
-BRIDGE_OUTPUT = 16  # tokens that a bridging call may be answered with; some providers accept no less
+KNOWN = 3  # after this many pauses, the session's own pauses decide how long to bridge
+MARGIN_S = 20.0  # a bridging call is made this long before the prefix expires
+BRIDGE_OUTPUT = 16  # the output limit of a bridging call; some providers accept no less
 SUMMARY_OUTPUT = 1_500  # tokens of a summary, about
 
 
 class CacheLifetime:
-    """A fold over the facts of one session; what it decides follows from them, so that a replay decides as the run did.
+    """A fold over the facts of one session. It depends on nothing else, so a replay decides as the run did.
 
-    `row` names the prices of a model, `rules` how its provider caches by default. `hour`: the endpoint is known to
-    offer the hour, so that it may be chosen by price.
+    `row` returns the prices of a model, `rules` how its provider caches by default. `hour`: the endpoint is known to
+    offer the one-hour cache.
     """
 
     def __init__(
@@ -52,15 +52,15 @@ class CacheLifetime:
         self._model = ""
         self._now = 0.0
         self._used: float | None = None  # when a request last went out
-        self._answered: float | None = None  # when the last turn did: a pause is between two turns
+        self._answered: float | None = None  # when the last turn did; a pause lies between two turns
         self._total = 0  # tokens of the last turn's request
-        self._long_life = False  # what was written last is kept for an hour
+        self._long_life = False  # whether the last write is cached for an hour
         self._choice: CacheAction = "short"  # as recorded
-        self._missed = Decimal(0)  # dollars that pauses have cost which an hour would have outlived
-        self._premium = Decimal(0)  # dollars that the hour would have cost
-        self._pauses: list[float] = []  # that were longer than the short life
+        self._missed = Decimal(0)  # dollars lost in pauses that the one-hour cache would have outlived
+        self._premium = Decimal(0)  # dollars that the one-hour cache would have cost in addition
+        self._pauses: list[float] = []  # the pauses that were longer than the short lifetime
         self._bridges = 0  # small calls since the last turn
-        self._settled = False  # what happens to the prefix in this pause is recorded
+        self._settled = False  # whether the decision for this pause is recorded
 
     def observe(self, event: TimelineEvent) -> None:
         self._now = event.time
@@ -86,7 +86,7 @@ class CacheLifetime:
 
     @property
     def long_lived(self) -> bool:
-        """Shall what the next request writes be kept for an hour?"""
+        """Whether the next request's cache writes should be kept for an hour."""
         match self._settings.ttl:
             case "5m":
                 return False
@@ -97,12 +97,12 @@ class CacheLifetime:
 
     @property
     def lifetime_s(self) -> float:
-        """Seconds for which the provider keeps the last request; 0 where it keeps nothing."""
+        """How long the provider caches the last request, in seconds; 0 if it caches nothing."""
         rules = self._rules(self._model)
         return 0.0 if rules.kind == "none" else self._life(rules)
 
     def decisions(self) -> tuple[CacheDecided, ...]:
-        """What is to be recorded before the next request: that a prefix was let go, and a new choice of its life."""
+        """The decisions to record before the next request: an expired prefix, and a changed lifetime."""
         decisions: list[CacheDecided] = []
         lost = self._lost()
         if lost and not self._settled:
@@ -128,7 +128,7 @@ class CacheLifetime:
         return "long" if missed and missed >= premium else "short"
 
     def _due(self) -> tuple[Decimal, Decimal]:
-        """What five minutes and what an hour have cost more than the other, with the request that is due."""
+        """What five minutes and what an hour have cost more than the other, including the next request."""
         missed, premium = self._missed, self._premium
         row = self._row(self._model)
         if row is not None and self._gone_but_for_an_hour(self._pause):
@@ -144,7 +144,7 @@ class CacheLifetime:
     # --- in a pause ---
 
     def due_in_s(self, now: float) -> float | None:
-        """Seconds until it has to be decided what becomes of the prefix; None when there is nothing to decide."""
+        """Seconds until the prefix needs a decision; None if there is nothing to decide."""
         rules = self._rules(self._model)
         priced = self._row(self._model) is not None
         if self._settings.keep_warm == "off" or self._used is None or self._settled or not priced:
@@ -154,7 +154,7 @@ class CacheLifetime:
         return max(0.0, self._used + self._life(rules) - MARGIN_S - now)
 
     def in_pause(self, *, shortened: int | None = None) -> CacheDecided:
-        """Bridge, cut or let go: the cheapest by the session's own pauses. `shortened` tokens are left by a summary."""
+        """Bridge, cut or let go: the cheapest, judged by the session's pauses. A summary leaves `shortened` tokens."""
         row = self._row(self._model)
         assert row is not None, "nothing is decided without a price"
         total, rules = self._total, self._rules(self._model)
@@ -171,7 +171,7 @@ class CacheLifetime:
         return CacheDecided("let go", str(again), str(bridge), why)
 
     def _most_bridges(self, bridge: Decimal, again: Decimal, every_s: float) -> tuple[int, str]:
-        """How many small calls a pause may have."""
+        """The largest number of bridging calls in a pause."""
         bound = int(again / bridge) if bridge else 0
         if len(self._pauses) < KNOWN:
             return bound, f"{bound} small calls cost what writing the prefix anew costs"
@@ -206,11 +206,11 @@ class CacheLifetime:
 
     @property
     def _pause(self) -> float:
-        """Since the last turn, up to what happened last."""
+        """Seconds from the last turn to the latest event."""
         return max(0.0, self._now - self._answered) if self._answered is not None else 0.0
 
     def _lost(self) -> Decimal:
-        """What the next request costs more because the prefix is gone."""
+        """The additional cost of the next request because the prefix has expired."""
         rules = self._rules(self._model)
         if self._used is None or rules.kind == "none" or self._now - self._used <= self._life(rules):
             return Decimal(0)
@@ -226,12 +226,12 @@ class CacheLifetime:
 
 
 def _writing(row: "PriceRow", total: int) -> Decimal:
-    """Dollars of a request that is not in the cache; where no writes are billed, the row has the price of input."""
+    """Dollars of an uncached request. For providers that bill no writes, the row's write price is that of input."""
     return row.price(Usage(cache_write=total))
 
 
 def _rewriting(row: "PriceRow", total: int) -> Decimal:
-    """Dollars that a request costs more when it is not in the cache."""
+    """The additional dollars of a request that is not cached."""
     return _writing(row, total) - row.price(Usage(cache_read=total))
 
 

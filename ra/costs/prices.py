@@ -1,4 +1,4 @@
-"""Price a call, exact to the last decimal."""
+"""Prices calls, exact to the last decimal."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ MILLION = Decimal(1_000_000)
 DAY_S = 86_400
 FREE = Rates()
 
-# Rates and tier 2 of the cost model that ra's strategies were measured with; the public table has another tier here.
+# The rates and the tier of the cost model that the strategies were measured with; the public table has no such tier.
 _OPUS_4_6 = Rates(
     input=Decimal("5"),
     output=Decimal("25"),
@@ -32,14 +32,14 @@ SHIPPED: dict[str, tuple[Rates, int, Decimal]] = dict.fromkeys(
 
 
 class Tiered(Value, frozen=True):
-    """The rates of a call whose total input exceeds `above`: of all its tokens, not only of those beyond."""
+    """The rates of a call whose total input exceeds `above`. They apply to all its tokens, not only to those above."""
 
     above: int
     rates: Rates
 
 
 class PriceRow(Value, frozen=True):
-    """The prices of one model. `window` is the catalog's, None when it names none."""
+    """The prices of one model. `window` is the catalog's window, None if it has none."""
 
     model: str
     rates: Rates
@@ -54,12 +54,12 @@ class PriceRow(Value, frozen=True):
         return self.rates
 
     def long_lived(self) -> "PriceRow":
-        """The same prices where every cache write is one for an hour."""
+        """The same prices, with every cache write at the one-hour rate."""
         tiers = tuple(Tiered(tier.above, _for_an_hour(tier.rates)) for tier in self.tiers)
         return PriceRow(self.model, _for_an_hour(self.rates), tiers, self.window)
 
     def price(self, usage: Usage, *, long_lived: bool = False) -> Decimal:
-        """Dollars of one call. With `long_lived`, cache writes are those of the one-hour cache."""
+        """Dollars of one call. With `long_lived`, cache writes cost the one-hour rate."""
         rates = self.at(usage.total_input)
         write = rates.cache_write_1h if long_lived else rates.cache_write
         return (
@@ -70,7 +70,7 @@ class PriceRow(Value, frozen=True):
         ) / MILLION
 
     def hour_premium(self, written: int) -> Decimal:
-        """Dollars that writing so much, and nothing else, costs more for an hour."""
+        """The additional dollars for writing these tokens to the cache for an hour instead of five minutes."""
         rates = self.at(written)
         return written * (rates.cache_write_1h - rates.cache_write) / MILLION
 
@@ -82,8 +82,8 @@ def _for_an_hour(rates: Rates) -> Rates:
 class Prices:
     """The price table: the user's rows, then ours, then the package genai-prices.
 
-    The package takes 0.2–0.4 s to import. What we need of it is kept in `cache_file` and read back in milliseconds
-    until the package changes. Nothing is loaded before the first question.
+    The package takes 0.2–0.4 s to import, so an extract is kept in `cache_file` until the package changes: reading it
+    takes milliseconds. Nothing is loaded before the first look-up.
     """
 
     def __init__(
@@ -100,9 +100,9 @@ class Prices:
         self._rows: dict[tuple[str, str, int], PriceRow | None] = {}  # of a model and provider on a day
 
     def row(self, model: str, provider: str = "", *, at: float | None = None) -> PriceRow | None:
-        """The model's row on that day (today unless `at` says otherwise), None when nobody knows its price.
+        """The model's prices at a time (default: now), None if unknown.
 
-        A local model costs nothing. A scripted one costs what its name says, and nothing if the name says nothing.
+        A local model costs nothing. A scripted model costs what the model of that name costs, or nothing.
         """
         now = self._clock() if at is None else at
         key = (model, provider, int(now // DAY_S))

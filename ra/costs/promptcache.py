@@ -1,7 +1,7 @@
-"""Simulate a provider's prompt cache: tokens read, written and new, as it would bill them.
+"""Simulates a provider's prompt cache: tokens read, written and new, as the provider would bill them.
 
 One simulator serves `ra context` (cached or new), the loopback test servers (their usage figures) and the bench.
-A request is a list of pieces in the order of the wire: tools, system, messages, one piece per content block.
+A request is a list of pieces in the order in which they are sent: tools, system, messages; one per content block.
 """
 
 import re
@@ -30,10 +30,10 @@ class CachePiece(NamedTuple):
 class CacheRules(Value, frozen=True):
     """How one provider caches.
 
-    `marks`: the prefix is kept where the request says so (Anthropic). `automatic`: it is kept by itself, in steps
-    (OpenAI, Google). `none`: not at all. A prefix below `minimum` tokens is never kept. What was used within
-    `lifetime_s` is still there, and using it starts the time anew. With `writes`, new tokens that enter the cache are
-    billed as cache writes, otherwise as plain input.
+    `marks`: prefixes are cached where the request marks them (Anthropic). `automatic`: prefixes are cached in steps of
+    `step` tokens (OpenAI, Google). `none`: nothing is cached. A prefix below `minimum` tokens is never cached. It stays
+    for `lifetime_s`, and each use starts that time again. With `writes`, new tokens that enter the cache are billed as
+    cache writes, otherwise as plain input.
     """
 
     kind: Literal["marks", "automatic", "none"]
@@ -66,15 +66,15 @@ VENDORS = (
     ),
     VendorRules(r"claude.*opus", CacheRules("marks", 4096, writes=True), _ANTHROPIC),
     VendorRules(r"claude", CacheRules("marks", 1024, writes=True), _ANTHROPIC),
-    # Google does not say how long a prefix lives by itself.
+    # Google does not say how long an automatically cached prefix lives.
     VendorRules(r"gemini-2", CacheRules("automatic", 2048), _GOOGLE),
     VendorRules(r"gemini", CacheRules("automatic", 4096), _GOOGLE),
     # "Typically 5 to 10 minutes of inactivity", never more than an hour.
     VendorRules(r"gpt|codex|(?:^|/)o[134]\b", CacheRules("automatic", 1024, 128, lifetime_s=600.0), _OPENAI),
-    # "A few hours to a few days"; the careful end of it.
+    # "A few hours to a few days": the shortest of these.
     VendorRules(r"deepseek", CacheRules("automatic", 64, 64, lifetime_s=LONG_LIFETIME_S), _DEEPSEEK),
 )
-"""First match wins. What a session's own bills show wins over all of it: see `ra.bench.lessons`."""
+"""First match wins. The bench corrects these rules by a session's own bills: see `ra.bench.lessons`."""
 
 _OTHER = CacheRules("automatic", 1024, 128)
 _BY_PROVIDER = {"anthropic": "claude", "google": "gemini-2.5-flash"}
@@ -84,9 +84,9 @@ _BY_PROVIDER = {"anthropic": "claude", "google": "gemini-2.5-flash"}
 def rules_for(
     model: str, provider: str = "", *, write_costs_more: bool = False, long_lived: bool = False
 ) -> CacheRules:
-    """The rules of a model by its name, or by its provider when the name says nothing.
+    """The rules for a model, by its name or, for an unknown name, by its provider.
 
-    `write_costs_more` is what its price row says: OpenAI's newer models bill writes, the older ones do not.
+    `write_costs_more` comes from its price row: OpenAI's newer models bill writes, the older ones do not.
     """
     rules = _vendor_rules(model.lower())
     if rules is None and provider in _BY_PROVIDER and "/" not in model:
@@ -104,7 +104,7 @@ def _vendor_rules(name: str) -> CacheRules | None:
 
 
 class PromptCache:
-    """The cache of one model, as one account sees it. Pure apart from what it remembers: the clock is given."""
+    """The cache of one model, as one account sees it. The time is passed in."""
 
     def __init__(self, rules: CacheRules) -> None:
         self._rules = rules
@@ -115,7 +115,7 @@ class PromptCache:
         self._sizes: list[int] = []
 
     def look(self, pieces: Sequence[CachePiece], *, now: float, marks: Sequence[int] = ()) -> Usage:
-        """How the request would be billed, without sending it. Output is not counted."""
+        """How the request would be billed; nothing enters the cache. Output is not counted."""
         self._walk(pieces)
         return self._bill(self._hit(now, self._marked(marks, len(pieces))), self._marked(marks, len(pieces)))
 
@@ -124,8 +124,8 @@ class PromptCache:
     ) -> Usage:
         """How the request is billed; afterwards its prefix is in the cache.
 
-        `marks` are the indexes of the pieces after which the prefix may be kept; only the last four count. What is
-        written is kept for `lifetime_s`, None: as long as the rules say; what is read, as long as when it was written.
+        `marks` are the indexes of the pieces after which the prefix may be cached; only the last four count. What is
+        written stays for `lifetime_s` (default: as the rules say). What is read keeps the lifetime of its write.
         """
         self._walk(pieces)
         marked = self._marked(marks, len(pieces))
@@ -143,13 +143,13 @@ class PromptCache:
         return self._bill(hit, marked)
 
     def forget(self, pieces: Sequence[CachePiece], *, beyond: int) -> None:
-        """All but the first so many tokens are gone: a restart, another machine, a provider that forgot."""
+        """Drop everything beyond so many tokens: after a restart, on another machine, or when a provider evicted it."""
         self._walk(pieces)
         alive = {prefix for prefix, size in zip(self._prefixes, self._sizes, strict=True) if size <= beyond}
         self._expires = {prefix: until for prefix, until in self._expires.items() if prefix in alive}
 
     def revive(self, pieces: Sequence[CachePiece], *, up_to: int, now: float) -> None:
-        """The first so many tokens are there, whatever the rules say: another session put them there, or kept them."""
+        """Add the first so many tokens, whatever the rules say: another session wrote them, or kept them alive."""
         self._walk(pieces)
         for prefix, size in zip(self._prefixes, self._sizes, strict=True):
             if size > up_to:
@@ -157,7 +157,7 @@ class PromptCache:
             self._expires[prefix] = now + self._rules.lifetime_s
 
     def warm(self, *, now: float) -> bool:
-        """Is anything of the last request still there?"""
+        """Whether any prefix of the last request is still cached."""
         return any(self._expires.get(prefix, 0.0) >= now for prefix in reversed(self._prefixes))
 
     def _marked(self, marks: Sequence[int], count: int) -> list[int]:
@@ -166,7 +166,7 @@ class PromptCache:
         return sorted(mark for mark in set(marks) if 0 <= mark < count)[-MAX_MARKS:]
 
     def _walk(self, pieces: Sequence[CachePiece]) -> None:
-        """Chain the hashes of all prefixes; only from the first piece that differs from the last request's."""
+        """Chain the hashes of all prefixes, starting at the first piece that differs from the last request."""
         before, unchanged = self._pieces, same_head(self._pieces, pieces)
         limit = min(len(before), len(pieces))
         while unchanged < limit and before[unchanged] == pieces[unchanged]:
@@ -182,7 +182,7 @@ class PromptCache:
         self._pieces = pieces
 
     def _hit(self, now: float, marks: list[int]) -> int:
-        """How many pieces at the head are in the cache: from each mark back by up to twenty blocks, the longest."""
+        """The number of leading pieces that are cached: the longest prefix within twenty blocks before a mark."""
         back = len(self._prefixes) if self._rules.kind == "automatic" else LOOKBACK
         for mark in reversed(marks):
             for end in range(mark, max(-1, mark - back), -1):

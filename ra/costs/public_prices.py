@@ -11,7 +11,7 @@ import msgspec
 
 from ra.system.files import write_private
 
-# Who made a model says its price. Resellers answer only for what no maker has.
+# A model's price is its maker's. Resellers' prices count only for models that no maker lists.
 MAKERS = (
     *("anthropic", "openai", "google", "x-ai", "mistral", "deepseek", "moonshotai", "zai", "zhipuai", "minimax"),
     *("meta", "cohere", "perplexity", "arcee"),
@@ -21,7 +21,7 @@ _FORMAT = 1
 
 
 class Rates(msgspec.Struct, frozen=True, array_like=True):
-    """Dollars per million tokens. What a vendor has no price for costs what plain input costs."""
+    """Dollars per million tokens. A rate that the vendor does not list is that of plain input."""
 
     input: Decimal = Decimal(0)
     output: Decimal = Decimal(0)
@@ -34,7 +34,7 @@ class Rates(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Dated(msgspec.Struct, frozen=True, array_like=True):
-    """Prices that hold from a day on ("" = always did). `tiers` are (total input above which, rates), ascending."""
+    """Prices valid since a day ("": always). `tiers` are pairs of a total input and the rates above it, ascending."""
 
     since: str
     rates: Rates
@@ -49,21 +49,21 @@ class Model(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Extract(msgspec.Struct, frozen=True):
-    """The file. `stamp` names the package's data that it was made from."""
+    """The content of the file. `stamp` identifies the version of the package's data."""
 
     stamp: str
     vendors: dict[str, list[Model]]
 
 
 class Catalog:
-    """The extract, indexed by every name of every model; where vendors share a name, the first has it."""
+    """The extract, indexed by every name of every model. The first vendor with a name wins."""
 
     def __init__(self, extract: Extract) -> None:
         self._made = self._index(extract, MAKERS)
         self._resold = self._index(extract, RESELLERS)
 
     def find(self, names: Sequence[str]) -> Model | None:
-        """The model that the first of these names means to a maker, else to a reseller."""
+        """The model of the first name that a maker lists, else that a reseller lists."""
         for index in (self._made, self._resold):
             for name in names:
                 if name in index:
@@ -81,13 +81,13 @@ class Catalog:
 
 
 def dated(model: Model, day: str) -> Dated:
-    """The prices that held on that day (`2026-11-18`): the last that had begun, else the first."""
+    """The prices on a day (`2026-11-18`): the latest that were valid by then, else the first."""
     begun = [prices for prices in model.prices if prices.since <= day]
     return begun[-1] if begun else model.prices[0]
 
 
 def load(cache_file: Path | None) -> Catalog:
-    """The catalog from the file, made anew when the package has changed since or the file is missing or spoilt."""
+    """The catalog, from the file or, if that is missing, damaged or outdated, from the package."""
     stamp = _stamp()
     if cache_file is not None:
         with contextlib.suppress(OSError, msgspec.MsgspecError):
@@ -96,7 +96,7 @@ def load(cache_file: Path | None) -> Catalog:
                 return Catalog(extract)
     extract = Extract(stamp, _extract())
     if cache_file is not None:
-        # The file only saves time: a data directory that cannot be written costs 0.3 s, not the answer.
+        # The file only saves time, so failing to write it (0.3 s lost at the next start) is no error.
         with contextlib.suppress(OSError):
             write_private(cache_file, msgspec.json.encode(extract))
     return Catalog(extract)
@@ -131,7 +131,7 @@ def _model(info: Any) -> Model | None:
         elif hasattr(item.constraint, "start_date"):
             since, table = item.constraint.start_date.isoformat(), item.prices
         else:
-            continue  # peak hours of the day (DeepSeek alone has them): we price outside them
+            continue  # peak hours of the day, which only DeepSeek has: the price outside them counts
         if (row := _dated(since, table)) is not None:
             prices.append(row)
     if not prices:
@@ -141,7 +141,7 @@ def _model(info: Any) -> Model | None:
 
 
 def _names(clause: Any) -> Iterator[str]:
-    """The literal names in a match clause; patterns are covered by our own rule for snapshots."""
+    """The literal names in a match clause; patterns are covered by the rule for snapshots."""
     for part in getattr(clause, "or_", [clause]):
         for attribute in ("equals", "starts_with"):
             if name := getattr(part, attribute, None):
@@ -150,7 +150,7 @@ def _names(clause: Any) -> Iterator[str]:
 
 def _dated(since: str, table: Any) -> Dated | None:
     if table.input_mtok is None or table.output_mtok is None:
-        return None  # not a model that reads and writes text
+        return None  # not a text model
     keys = ("input_mtok", "output_mtok", "cache_read_mtok", "cache_write_mtok", "cache_write_1h_mtok")
     columns = [getattr(table, key) for key in keys]
     starts = sorted({tier.start for column in columns for tier in getattr(column, "tiers", ())})

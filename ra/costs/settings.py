@@ -19,7 +19,7 @@ class PriceSettings(Settings, frozen=True, kw_only=True):
 
 
 class CacheSettings(Settings, frozen=True, kw_only=True):
-    """How long a provider shall keep a session's prefix, and whether small calls may keep it over a pause."""
+    """How long the provider should cache a session's prefix, and whether small paid calls may keep it alive."""
 
     ttl: Literal["auto", "5m", "1h"] = "auto"
     keep_warm: Literal["off", "auto"] = "off"
