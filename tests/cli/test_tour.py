@@ -18,7 +18,7 @@ def test_the_tour_plays_by_itself_without_key_and_network(shell: Shell) -> None:
     text = done.stdout.decode()
     assert done.returncode == 0
     in_order = [
-        "Only the model is recorded",
+        "Only the model is scripted",
         "• Read cart.py",
         '   10 +         result += item["price"] * item["quantity"]',
         "Edit cart.py?  n no · y yes",
@@ -28,7 +28,7 @@ def test_the_tour_plays_by_itself_without_key_and_network(shell: Shell) -> None:
         "Compacted (truncate)",
         "• Recall FAILED",
         "SHOP-482",
-        "killed.",
+        "Killed, with no time to save anything.",
         "It stopped here, before the answer was complete.",
         "I was writing the changelog",
         "Compaction hid the log from the model.",

@@ -39,7 +39,7 @@ from ra.cli.repl.tour_script import (
 from ra.core.facts import Checkpointed
 from ra.providers import local
 
-app = typer.Typer(add_completion=False, help="See what ra does in two minutes: no key, no network, nothing is paid.")
+app = typer.Typer(add_completion=False, help="See what ra does in two minutes. No key, no network, no cost.")
 
 WINDOW = 20_000  # tokens: small enough to be filled
 TRACE = Path("docs/traces/demo.jsonl")
@@ -49,10 +49,10 @@ KILLED = -signal.SIGKILL
 @app.command()
 def tour(
     ctx: typer.Context,
-    play: Annotated[bool, typer.Option("--play", help="press the keys by itself")] = False,
+    play: Annotated[bool, typer.Option("--play", help="play by itself, without waiting for keys")] = False,
     stage: Annotated[int, typer.Option("--stage", hidden=True)] = 0,
 ) -> int:
-    """See ra at work with a recorded model: reading, an edit, a compaction and its price, recall, kill -9, ra -c."""
+    """Watch ra work with a scripted model: it reads, edits, compacts at a price, recalls, and survives a crash."""
     call: CommandContext = ctx.obj
     if stage:
         return asyncio.run(_stage(call, stage, play=play))
@@ -63,7 +63,7 @@ def tour(
         call.streams.out(OPENING.format(folder=project, model=MODEL))
         first = _run(project, 1, play=play)
         if first == KILLED:
-            call.streams.out("\nkilled. Nothing was saved on the way out: there was no way out.\n$ ra -c\n")
+            call.streams.out("\nKilled, with no time to save anything. Now continue:\n$ ra -c\n")
             _script(project, ANSWERS_AFTER)
             _run(project, 2, play=play)
         if first in (0, KILLED):
@@ -165,7 +165,9 @@ def _embedded(call: CommandContext) -> None:
         call.streams.out("The embedded model is not installed (ra local install: 98 MB, free, on this machine).\n")
         return
     question = "What is the capital of France?"
-    call.streams.out(f'\nThe embedded model, tiny and free, on this machine:\n$ ra --provider local "{question}"\n')
+    call.streams.out(
+        f'\nThe embedded model is tiny, free, and runs on this machine:\n$ ra --provider local "{question}"\n'
+    )
     words = ["--provider", "local", "--no-session", "--no-tools", question]
     subprocess.run([sys.executable, "-c", "from ra.cli.main import main; main()", *words], check=False)
 
@@ -175,12 +177,13 @@ def _your_own(call: CommandContext, *, play: bool) -> None:
     home = Path(call.env.get("HOME", "~")).expanduser()
     folders = [folder for name in (".claude/projects", ".codex/sessions") if (folder := home / name).is_dir()]
     question = (
-        "\nWhat would your last month with Claude Code or Codex have cost under `auto`? Nothing leaves this machine."
+        "\nWhat would your last month of Claude Code or Codex have cost with --compaction auto? Nothing leaves this "
+        "machine."
     )
     if folders and not play and choose_on_terminal(question, {"n": "no", "y": "show"}, call.streams) == "y":
         _bench(_recent(folders))
     elif not folders and TRACE.is_file():
-        call.streams.out("\nA recorded morning of work under each rule of compaction (ra bench context --trace …):\n")
+        call.streams.out("\nWhat a recorded morning of work costs with each strategy (ra bench context --trace …):\n")
         _bench([TRACE])
 
 

@@ -4,6 +4,7 @@ import asyncio
 import os
 import signal
 import sys
+import textwrap
 from collections.abc import Callable, Mapping, Sequence
 
 from ra.cli.repl.plain import Plain
@@ -41,7 +42,10 @@ class Guided:
         while self._steps:
             step = self._steps[0]
             if step is not self._said:
-                self._inner.show(f"\n\x1b[7m {step.caption} \x1b[0m\n" if not self.plain else f"\n{step.caption}\n")
+                lines = textwrap.wrap(step.caption, self.width - 2)
+                self._inner.show(
+                    "\n" + "".join(f"{line}\n" if self.plain else f"\x1b[7m {line} \x1b[0m\n" for line in lines)
+                )
                 self._said = step
             self._inner.offer(step.typed)
             typed = await self._inner.read()
@@ -53,7 +57,7 @@ class Guided:
                 if step.killed_after_s:
                     asyncio.get_running_loop().call_later(step.killed_after_s, os.kill, os.getpid(), signal.SIGKILL)
                 return typed
-            self._inner.show("The recorded model answers only what stands in the input line; commands work.\n")
+            self._inner.show("The scripted model answers only the prompt that is already typed. Commands work.\n")
         return None
 
     def unfold(self, text: str) -> str:

@@ -95,65 +95,65 @@ class TourStep(Value, frozen=True):
 
 STEPS = (
     TourStep(
-        "1 of 6 · Reading. The model may read the project without a question.",
+        "1 of 6 · Reading. The model may read the project without asking.",
         "What does cart.py do? Is the total right?",
     ),
     TourStep(
-        "2 of 6 · Edits. You see the file's own difference before anything is written: press y.",
+        "2 of 6 · Edits. ra shows you every change before it is written. Press y to accept it.",
         "Fix it.",
         keys=("y",),
     ),
     TourStep(
-        "3 of 6 · The window is what the model sees in one call. A long log fills a third of it: watch the bar in the "
-        "status line.",
+        "3 of 6 · The window is all that the model can see in one call. This log fills a third of it: watch the bar in "
+        "the status line.",
         f"Read {LOG} and tell me how the tests went.",
     ),
-    TourStep("What fills the window, what of it the provider's cache holds, and what it costs:", "/context"),
+    TourStep("What fills the window, which part is in the provider's cache, and what it has cost:", "/context"),
     TourStep(
-        "4 of 6 · Compaction hides old messages from the model, so that every later call sends less and costs less. "
-        "You see the price first: what each call costs now and after, and what the change itself costs, once. Press y.",
+        "4 of 6 · Compaction hides old messages from the model, so that every later call is smaller and cheaper. ra "
+        "shows you the price first: of a call now, of a call afterwards, and of the change itself. Press y to accept.",
         "/compact",
         keys=("y",),
     ),
     TourStep(
-        "5 of 6 · Recall. The log is hidden from the model, not deleted. The model needs one line of it, and reads "
-        "that line back.",
+        "5 of 6 · Recall. The log is hidden from the model but not deleted. The model needs one line of it and reads "
+        "it back.",
         "Which test failed, and what was the ticket?",
     ),
     TourStep(
-        "6 of 6 · kill -9. In the middle of the next answer this process is killed.",
+        "6 of 6 · A crash. This process is killed (kill -9) in the middle of the next answer.",
         "Write the entry for the changelog.",
         killed_after_s=1.6,
     ),
 )
 
 STEPS_AFTER = (
-    TourStep("The whole conversation is there, and where it stopped. An empty line goes on.", ""),
-    TourStep("What all of it would have cost, by source:", "/cost"),
+    TourStep("The whole conversation is back, up to where it stopped. Press Enter to continue.", ""),
+    TourStep("What the conversation would have cost, by source:", "/cost"),
 )
 
 OPENING = """\
-A tour of ra: about two minutes, no key, no network, nothing is paid.
+A tour of ra. It takes two minutes and needs no key and no network.
 
-This is the real program, in a scratch project:
+This is the real program, working in a scratch project:
 {folder}
-Only the model is recorded: its answers were written beforehand.
-Prices are those of {model}.
-What to ask next stands in the input line: Enter sends it.
-Ctrl-D ends the tour at any time.
+Only the model is scripted: its answers were written beforehand.
+The prices are those of {model}.
+Each prompt is already typed for you: press Enter to send it.
+Press Ctrl-D to end the tour at any time.
 
 """
 
 CLOSING = """
 What you have seen:
-- Compaction hid the log from the model. Every call sent {before}
-  tokens before, and sends {after} now. It cost one rewrite of the
-  provider's cache, at the price that you saw before you said yes.
-- Nothing is deleted. To get a text back, word for word, type
-  /recall and a few of its words. The model has the same tool.
-- Every step was on disk before the next began: ra -c goes on after
-  any crash.
+- Compaction hid the log from the model. A call used to send {before}
+  tokens and now sends {after}. You saw what the change would cost
+  before you accepted it.
+- Nothing is deleted. To read a text back word for word, type /recall
+  and a few of its words. The model has a tool that does the same.
+- Each step is on disk before the next one begins, so ra -c continues
+  after any crash.
 
-Next: export ANTHROPIC_API_KEY=… (or OPENAI_API_KEY, GEMINI_API_KEY),
-then ra. /help lists the commands.
+Next: set ANTHROPIC_API_KEY (or OPENAI_API_KEY, GEMINI_API_KEY), then
+type ra. /help lists the commands.
 """

@@ -1,10 +1,10 @@
-"""`python -m tests.cli.repl.pictures`: the screenshots of docs/repl.md, taken of the real program."""
+"""`python -m tests.cli.repl.pictures`: takes the pictures of docs/repl.md and the README of the real program."""
 
 import io
 import re
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -72,6 +72,9 @@ class Cache:
 
 def talk(terminal: PtyTerminal) -> None:
     terminal.enter("improve @hello.py")
+    terminal.wait("Edit hello.py?")
+    terminal.look(1)  # a key that comes with the question answers nothing
+    terminal.type("y")
     terminal.wait("the tests still pass")
 
 
@@ -91,7 +94,7 @@ def resume(terminal: PtyTerminal) -> None:
     terminal.wait("kept")
     terminal.enter("/clear")
     terminal.enter("/resume")
-    terminal.wait("number or id")
+    terminal.wait("Which session?")
 
 
 SCENES: dict[str, Callable[[PtyTerminal], None]] = {
@@ -102,15 +105,55 @@ SCENES: dict[str, Callable[[PtyTerminal], None]] = {
 }
 
 
-def svg(terminal: PtyTerminal, title: str) -> str:
-    """The screen as it is, without the empty rows at its end."""
+# What is pressed in `ra tour`, what then appears, and for how many seconds it is shown.
+TOUR = (
+    ("", "1 of 6", 3),
+    ("\r", "2 of 6", 4),
+    ("\r", "Edit cart.py?", 4),
+    ("y", "3 of 6", 3),
+    ("\r", "What fills the window", 4),
+    ("\r", "4 of 6", 5),
+    ("\r", "Compact?", 6),
+    ("y", "5 of 6", 4),
+    ("\r", "6 of 6", 5),
+    ("\r", "Press Enter to continue", 5),
+)
+
+
+def tour(terminal: PtyTerminal) -> Iterator[tuple[str, int]]:
+    for number, (keys, text, seconds) in enumerate(TOUR):
+        terminal.type(keys)
+        terminal.wait(text)
+        terminal.look(1)
+        yield re.sub(r"ra-tour-\w+", "ra-tour", svg(terminal, f"tour{number}", whole=True)), seconds
+
+
+def moving(frames: list[tuple[str, int]]) -> str:
+    """One picture that shows one frame after another; the last one alone to those who want nothing to move."""
+    total = sum(seconds for _, seconds in frames)
+    style, pictures, start = [".frame {opacity: 0}"], [], 0
+    for number, (picture, seconds) in enumerate(frames):
+        on, off = 100 * start / total, 100 * (start + seconds) / total
+        times = f"0% {{opacity: {int(not start)}}} {on:.2f}% {{opacity: 1}} {off:.2f}% {{opacity: 0}}"
+        style.append(f"@keyframes f{number} {{{times}}} #f{number} {{animation: f{number} {total}s step-end infinite}}")
+        pictures.append(f'<g class="frame" id="f{number}">{picture}</g>')
+        start += seconds
+    style.append(f"@media (prefers-reduced-motion) {{.frame {{animation: none}} #f{len(frames) - 1} {{opacity: 1}}}}")
+    box = re.search(r'viewBox="[^"]+"', frames[0][0])
+    assert box is not None
+    inner = f"<style>{' '.join(style)}</style>{''.join(pictures)}"
+    return f'<svg {box[0]} xmlns="http://www.w3.org/2000/svg">{inner}</svg>\n'
+
+
+def svg(terminal: PtyTerminal, name: str, *, whole: bool = False) -> str:
+    """The screen as it is, without the empty rows at its end unless it is wanted whole."""
     rows = [_row(terminal, number) for number in range(ROWS)]
-    while rows and not rows[-1].plain.strip():
+    while rows and not whole and not rows[-1].plain.strip():
         rows.pop()
     console = Console(record=True, width=COLUMNS, file=io.StringIO(), force_terminal=True)
     for row in rows:
         console.print(row, no_wrap=True, crop=False)
-    return console.export_svg(title=title, code_format=FORMAT, unique_id=title)
+    return console.export_svg(title="ra", code_format=FORMAT, unique_id=name)
 
 
 def _row(terminal: PtyTerminal, number: int) -> Text:
@@ -123,7 +166,7 @@ def _style(char: Any) -> Style:
     colour = None if char.fg == "default" else char.fg.replace("brown", "yellow").replace("bright", "bright_")
     if colour and re.fullmatch(r"[0-9a-f]{6}", colour):
         colour = f"#{colour}"
-    return Style(color=colour, bold=char.bold, italic=char.italics, underline=char.underscore)
+    return Style(color=colour, bold=char.bold, italic=char.italics, underline=char.underscore, reverse=char.reverse)
 
 
 def main() -> None:
@@ -141,6 +184,8 @@ def main() -> None:
                 if "-v" in sys.argv:
                     print(terminal.text)
                 print(f"wrote {target.relative_to(ROOT)}")
+        with PtyTerminal([RA, "tour"], env=shell.env, cwd=shell.project, columns=COLUMNS, rows=ROWS) as terminal:
+            (ROOT / "docs/img/tour.svg").write_text(moving(list(tour(terminal))))
 
 
 if __name__ == "__main__":
