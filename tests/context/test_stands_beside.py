@@ -248,6 +248,73 @@ OF_A_PART = (
 )
 
 
+ANOTHER_SUBJECT_OR_SORT = (
+    ("Please call me Dr. Meyer.", "Call the customer Mr. Bauer."),
+    ("Keep the log for 30 days.", "Keep the backups for 90 days."),
+    ("Start every answer with a summary.", "End every answer with a question."),
+    ("The conference is in Lisbon.", "The hotel is in Porto now."),
+    ("Never e-mail the client.", "You may e-mail the supplier now."),
+    ("Add logging to the parser.", "Now add logging to the lexer."),
+    ("Check links before publishing.", "From now on check images before publishing."),
+    ("Answers must cite sources.", "Answers must be polite from now on."),
+    ("Bill the Berlin office.", "From now on bill the Hamburg office for travel."),
+    ("Wir liefern nach Italien.", "Wir liefern jetzt nach Spanien."),
+    ("首页用蓝色。", "按钮用红色。"),
+    ("王伟喜欢红色。", "李娜喜欢蓝色。"),
+    ("اكتب الاختبارات.", "من الآن اكتب التوثيق."),
+    ("Храни логи 30 дней.", "Храни бэкапы 90 дней."),
+    ("Escribe pruebas.", "A partir de ahora escribe documentación."),
+    ("Écris des tests.", "Désormais écris la documentation."),
+    ("परीक्षण लिखो।", "अब से दस्तावेज़ लिखो।"),
+    ("Scrivi i test.", "D'ora in poi scrivi la documentazione."),
+    ("Never deploy on a Friday.", "Deploy the hotfix."),
+    ("The deadline is 12 May.", "If we hire Ben, the deadline is 5 May."),
+    ("Keep methods under 20 lines.", "Keep this method under 20 lines and that class under 200."),
+    ("Ask before running migrations.", "Run the migrations."),
+    ("Never edit src/a.py.", "You may edit src/the.py now."),
+    ("Never edit docs/la/x.md.", "You may edit docs/el/x.md now."),
+    ("Log level: INFO", "The error level is DEBUG now."),
+    ("Contact: Anna", "The backup contact is Ben now."),
+    ("Contact: Anna", "Contact Ben as well."),
+    ("Todo: fix login", "The todo is long now."),
+    ("The port is open.", "The port is 9090 now."),
+    ("The client is impatient.", "The client is Siemens."),
+    ("We use Postgres.", "We no longer use MySQL."),
+    ("Use two spaces for indentation.", "Use spaces for indentation, not tabs."),
+    ("The meeting is in room 4.", "The meeting has been moved to 11:30."),
+    ("Use Python 3.11 for the server.", "Use port 9090 for the server instead."),
+    ("Sign contracts as Elena.", "Sign off as Elena from now on."),
+    ("The release is on March 3.", "The release is 3.4."),
+    ("दिन में 3 बार चलाओ।", "दान में 4 बार चलाओ।"),
+    ("काल 5 मिनट है।", "कल 7 मिनट है।"),
+    ("Tickets go to Anna.", "Invoices go to Ben from now on."),
+    ("Store files in /srv/a.", "Store logs in /srv/b instead."),
+    ("Price 300 dollars.", "The deposit is 350 dollars."),
+    ("Timeout 30 s", "The delay is now 60 s."),
+    ("Preis: 300 Euro", "Der Rabatt ist jetzt 50 Euro."),
+    ("预算：500元", "押金改为700元。"),
+    ("No abbreviations, please.", "Footnotes are fine from now on."),
+    ("Use at most two colours.", "Use at most three fonts."),
+    ("Read chapter 2 first.", "Read chapter 3 next."),
+    ("Use German for e-mails.", "Use English for code."),
+    ("Never use the passive voice.", "Never use exclamation marks from now on."),
+    ("Prefix branches with feat.", "Prefix tags with v from now on."),
+    ("Tell me before you delete something.", "From now on tell me before you push something."),
+    ("Update README.md after each change.", "Update CHANGELOG.md after each change from now on."),
+    ("Спрашивай перед удалением.", "Теперь спрашивай перед слиянием."),
+    ("Always sign commits with GPG.", "Never sign e-mails with GPG."),
+    ("Log to stdout.", "Print to stderr instead."),
+    ("图片不能超过2MB。", "视频不能超过50MB。"),
+    ("المستلم هو السيد علي.", "المرسل الآن هو السيدة منى."),
+    ("Les images ne doivent pas dépasser 2 Mo.", "Les vidéos ne doivent pas dépasser 50 Mo."),
+    ("Book flights with KLM.", "Book hotels with Accor from now on."),
+    ("Never call customers before 9:00.", "Never call suppliers before 8:00 from now on."),
+    ("Ruf Anna vor jedem Release an.", "Ruf ab jetzt Ben vor jedem Hotfix an."),
+    ("لا تذكر السعر.", "من الآن لا تذكر الخصم."),
+    ("कीमत का ज़िक्र मत करो।", "अब से छूट का ज़िक्र मत करो।"),
+)
+
+
 BEGINS_SOMETHING_NEW = (
     ("Always use async functions.", "Always use type hints from now on."),
     ("Tests must pass.", "Lint must pass now."),
@@ -287,7 +354,9 @@ BEGINS_SOMETHING_NEW = (
 )
 
 
-@pytest.mark.parametrize(("old", "new"), [*WHAT_IT_IS_LIKE, *NOT_SAID_OF_NOW, *OF_A_PART, *BEGINS_SOMETHING_NEW])
+@pytest.mark.parametrize(
+    ("old", "new"), [*WHAT_IT_IS_LIKE, *NOT_SAID_OF_NOW, *OF_A_PART, *ANOTHER_SUBJECT_OR_SORT, *BEGINS_SOMETHING_NEW]
+)
 def test_both_stay(old: str, new: str) -> None:
     assert not replaced(old, new)
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from ra.context.compaction.kinds import CHOOSES
+from ra.context.compaction.kinds import CHOOSES, SIGN
 
 NOMINAL = 4  # words of a sentence without a verb, at most: a name and a measure
 
@@ -27,13 +27,17 @@ _BOUND = re.compile(
     r"|al massimo|almeno|не (?:более|менее|больше)|максимум|минимум|до|最 多|至 少|不 超 过|超 过|低 于|高 于"
     r"|少 于|多 于|上 限|最 大|最 小|최대|최소)|(?:الأقصى(?: \S+)?|الأدنى(?: \S+)?|أقل من|أكثر من|حتى))(?: [=:])?\Z"
 )
+_CLOCK = re.compile(r"\d\d?:\d\d\Z|(?:uhr|点|時|时)\Z")
+_DATE = re.compile(
+    r"\d{4}-\d\d-\d\d|\d+\.\d+\.\d{4}|(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])|月\Z"
+)
 _DIMENSIONS = (
     re.compile(
         r"[$€£¥]\d|\d+€|(?:dollars?|euros?|usd|eur|gbp|pounds?|yen|rubles?|рубл\w*|доллар\w*|евро|元|块|円|원)\Z"
     ),
     re.compile(r"\d+%|(?:percent|prozent|cent|процент\w*)\Z"),
-    re.compile(r"\d\d?:\d\d\Z|(?:uhr|点|時|时)\Z"),
-    re.compile(r"\d{4}-\d\d-\d\d|\d+\.\d+\.\d{4}|(?:jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz])|月\Z"),
+    _CLOCK,
+    _DATE,
     re.compile(r"\d+(?:ms|s|min|h|d)\Z|(?:milli)?se[cgk]|min|hours?|stunden?|days?|tage?n?\Z|weeks?|wochen?|秒|天|周"),
     re.compile(r"\d*[kmgt]i?b\Z|bytes?"),
 )
@@ -51,6 +55,7 @@ _COUNTING = frozenset(
         """,
     )
 )
+_SIGN = re.compile(rf"[{SIGN}]")
 _PER = ("per", "pro", "par", "por", "each", "every", "je", "в", "每")
 _NUMBER_WORDS = frozenset(
     re.findall(
@@ -83,7 +88,7 @@ def are_measures(a: Sequence[str], b: Sequence[str], head: int, tail: int, rank:
         and not all(_MEASURE.match(words[len(words) - tail - 1]) for words in (a, b))
     ):
         return False
-    return rank >= 3 or "=" in a[:head] or len(a) <= NOMINAL
+    return rank >= 3 or "=" in a[:head] or length(a) <= NOMINAL
 
 
 def are_figures(was: Sequence[str], now: Sequence[str]) -> bool:
@@ -100,12 +105,24 @@ def _is_name(word: str) -> bool:
 
 
 def are_of_one_dimension(was: Sequence[str], now: Sequence[str]) -> bool:
-    """Not a time beside a day or a price, as far as the figures say it."""
+    """Not a time beside a day, a price or a version, as far as the figures say it."""
+    if any(any(map(pattern.match, was)) != any(map(pattern.match, now)) for pattern in (_CLOCK, _DATE)):
+        return False
     dimensions = [
         {number for number, pattern in enumerate(_DIMENSIONS) for word in value if pattern.match(word)}
         for value in (was, now)
     ]
     return not all(dimensions) or bool(dimensions[0] & dimensions[1])
+
+
+def length(words: Sequence[str]) -> float:
+    """In words: two Chinese or Japanese signs are one, about."""
+    return sum(0.5 if is_sign(word) else 1 for word in words)
+
+
+def is_sign(word: str) -> bool:
+    """Is it a sign of Chinese or Japanese, which stands for about half a word?"""
+    return bool(_SIGN.match(word))
 
 
 def is_figure(word: str) -> bool:

@@ -23,7 +23,7 @@ LANGUAGES = _words(
     английском немецком русском французском испанском الإنجليزية بالإنجليزية العربية بالعربية الفرنسية بالفرنسية
     الألمانية بالألمانية الإسبانية بالإسبانية الصينية بالصينية
     中文 英文 德文 法文 日文 俄文 英语 英語 德语 德語 法语 法語 汉语 漢語 日语 日語 俄语 韩语 西班牙语
-    日本語 中国語 韓国語 ドイツ語 フランス語 スペイン語 ロシア語
+    हिंदी हिन्दी अंग्रेज़ी अंग्रेजी 日本語 中国語 韓国語 ドイツ語 フランス語 スペイン語 ロシア語
     """
 )
 _KINDS = (
@@ -74,7 +74,8 @@ _KINDS = (
     ),
     _words("uppercase lowercase großbuchstaben kleinbuchstaben mayúsculas minúsculas majuscules minuscules"),
 )
-_SIGNS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]+")
+SIGN = r"\u3040-\u30ff\u3400-\u9fff"  # Chinese and Japanese: a sign is a word
+_SIGNS = re.compile(rf"[{SIGN}]+")
 _KIND_OF = {word: number for number, words in enumerate(_KINDS) for word in words}
 OF_SIGNS = sorted(filter(_SIGNS.fullmatch, _KIND_OF), key=len, reverse=True)
 """The Chinese and Japanese ones: each is a word, though no space stands around it."""

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 import msgspec
 
+from ra.context.compaction.figures import is_sign
 from ra.context.compaction.replaced import replaces
-from ra.context.compaction.sentences import Sentence, is_sign, sentences
+from ra.context.compaction.sentences import Sentence, sentences
 from ra.context.render import level
 from ra.context.report import Statement
 from ra.context.tokens import Estimator

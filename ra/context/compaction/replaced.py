@@ -7,7 +7,17 @@ the later one takes the place of the earlier, both stay.
 import re
 from collections.abc import Sequence
 
-from ra.context.compaction.figures import FIGURE, are_figures, are_measures, are_of_one_dimension, is_figure
+from msgspec.structs import replace
+
+from ra.context.compaction.figures import (
+    FIGURE,
+    NOMINAL,
+    are_figures,
+    are_measures,
+    are_of_one_dimension,
+    is_figure,
+    length,
+)
 from ra.context.compaction.kinds import ANSWERS, CHOOSES, LANGUAGE, LANGUAGES, kind_of
 from ra.context.compaction.sentences import (
     LONGEST_CHOICE,
@@ -18,7 +28,6 @@ from ra.context.compaction.sentences import (
     SAYS_IS,
     Sentence,
     choice,
-    is_sign,
     rejected_values,
 )
 
@@ -40,12 +49,15 @@ _OF_MANY = frozenset(
 )
 
 _COLONS = (":", "：")
+_LABELS = (*_COLONS, "用")
+_IS_LAST = (("है",), ("हैं",))
 _OF_WHOLE = frozenset(("of", "von", "de", "des", "du", "del", "di"))
 # Verbs of what there may be several of.
 _OF_SEVERAL = frozenset(
     re.findall(
         r"\S+",
         """
+        ship ships deliver delivers liefere liefern liefert envía enviamos livre livrons доставляем
         support supports accept accepts read reads parse parses handle handles avoid like likes exist exists know knows
         speak speaks learn include includes offer offers sell sells import imports understand understands
         unterstütze unterstützen unterstützt akzeptiere akzeptieren lies liest vermeide mag mögen verstehe spricht
@@ -55,7 +67,7 @@ _OF_SEVERAL = frozenset(
         """,
     )
 )
-_OF_SUBJECT = frozenset(re.findall(r"\S+", "keep make leave halte mache lass mantén garde rends"))
+_OF_SEVERAL_SIGNS = re.compile("支持|接受|避免|喜欢|会说|対応|サポート")
 
 
 def replaces(new: Sentence, old: Sentence) -> bool:
@@ -64,8 +76,10 @@ def replaces(new: Sentence, old: Sentence) -> bool:
     A value follows what says "is". It may stand elsewhere where the new sentence says that something changes, or where
     it is a measure. A subject that differs makes two statements about two things, and so does a number that is a name.
     """
-    if _elsewhere(new, old) or (new.adds and not new.changes):
+    if old.asks or _elsewhere(new, old) or (new.adds and not new.changes):
         return False
+    if SAYS_IS.intersection(new.words) != SAYS_IS.intersection(old.words):
+        new, old = _stated(new), _stated(old)
     if _turns(new, old) or _chooses_other(new, old):
         return True
     if "≠" in new.words:
@@ -75,6 +89,20 @@ def replaces(new: Sentence, old: Sentence) -> bool:
             for first, last in rejected_values(new.words)
         )
     return _replaces(new, old, new.words, ())
+
+
+def _stated(sentence: Sentence) -> Sentence:
+    """What a label or a figure says of its subject, as a statement: "Port: 8080" and "price 300 dollars"."""
+    words = sentence.words
+    if "=" in words:
+        return sentence
+    labels = (at for at, word in enumerate(words) if at and word in _LABELS)
+    figures = (at for at, word in enumerate(words) if at and is_figure(word) and length(words) <= NOMINAL)
+    if label := next(labels, 0):
+        return replace(sentence, words=(*words[:label], "=", *words[label + 1 :]))
+    if figure := next(figures, 0):
+        return replace(sentence, words=(*words[:figure], "=", *words[figure:]))
+    return sentence
 
 
 def _elsewhere(new: Sentence, old: Sentence) -> bool:
@@ -93,22 +121,27 @@ def _turns(new: Sentence, old: Sentence) -> bool:
         return False  # what is asked for once is asked for as an exception
     stems, old_stems = new.stems, old.stems
     told = new.says_anew or new.allows
-    return len(stems) >= 2 and (stems == old_stems or (told and sorted(stems) == sorted(old_stems)))
+    return new.speaks_of_something and (stems == old_stems or (told and sorted(stems) == sorted(old_stems)))
 
 
 def _chooses_other(new: Sentence, old: Sentence) -> bool:
     """Is another value of the same kind chosen for the same: "use spaces, not tabs", "from now on use four spaces"?"""
     a, b = _without_rejected(old.words), _without_rejected(new.words)
-    if new.allows or max(len(a), len(b)) > LONGEST_CHOICE or not _OF_SEVERAL.isdisjoint(new.words):
+    if new.allows or new.revokes or max(len(a), len(b)) > LONGEST_CHOICE or _is_of_several(new):
         return False
     for kind in ({kind_of(word) for word in a} & {kind_of(word) for word in b}) - {None}:
         if kind == kind_of(b[0]) and b[1:2] and b[1] in SAYS_IS:
             continue  # it is what is spoken of
         (rest_a, value_a), (rest_b, value_b) = (_split_off(words, kind) for words in (a, b))
-        if _without_is(rest_a) == _without_is(rest_b) and rest_a and value_a != value_b and NEGATIVE.isdisjoint(rest_a):
+        same = _without_is(rest_a) == _without_is(rest_b) and rest_a and NEGATIVE.isdisjoint(rest_a)
+        if same and not set(value_b) <= set(value_a):
             answers = kind_of(value_a[-1]) == LANGUAGE and rest_a[0] in ANSWERS
             return new.says_anew or answers or rest_a[-1] in SAYS_IS or rest_a[0] in CHOOSES
     return False
+
+
+def _is_of_several(sentence: Sentence) -> bool:
+    return not _OF_SEVERAL.isdisjoint(sentence.words) or bool(_OF_SEVERAL_SIGNS.search("".join(sentence.words)))
 
 
 def _without_is(words: Sequence[str]) -> list[str]:
@@ -145,19 +178,24 @@ def _replaces(new: Sentence, old: Sentence, b: Sequence[str], rejected: Sequence
         return False  # it stands in what is spoken of, not in what is said of it
     if _turned(was, now):
         return head + tail >= 2
-    if not was or not now or _length(was) > LONGEST_VALUE or _length(now) > LONGEST_VALUE:
+    if not was or not now or length(was) > LONGEST_VALUE or length(now) > LONGEST_VALUE:
         return False
     if rejected:
-        return _within(rejected, was) and head + tail >= 1
-    if head + tail < 2 or _length((*a[:head], *a[len(a) - tail :])) < SHARED * _length(a):
+        others = {*was}.difference(now, rejected)
+        return _within(rejected, was) and (head >= 1 or (tail >= 1 and len(others) <= 1))
+    if new.revokes:
+        return False  # what is no longer so says nothing of anything else
+    if head + tail < 2 or length((*a[:head], *a[len(a) - tail :])) < SHARED * length(a):
         return False
     if NEGATIVE.isdisjoint(was) and not NEGATIVE.isdisjoint(now):
         return False  # what it is not says nothing of what it is
     lead = a[head - 1] if head else ""
     rest = a[len(a) - tail :] if tail else ()
-    changes = new.changes or (new.says_anew and _exclude(new, old, was, now, lead, rest))
-    if head == 1 and tail and lead in _OF_SUBJECT:
-        return False
+    digits = [any(sign.isdigit() for word in words for sign in word) for words in (was, now)]
+    alike = are_figures(was, now) or bool(_kinds(was) & _kinds(now))
+    if not alike and (all(digits) or _is_spoken_of(a[:head], rest)):
+        return False  # figures of two things; what is said of something is said of something else besides
+    changes = new.changes or (new.says_anew and _exclude(new, old, was, now, a[:head], rest))
     if LANGUAGES.isdisjoint(was) != LANGUAGES.isdisjoint(now):
         return False  # a language does not take the place of anything else
     if lead in SAYS_IS and not _same_sort(new, old, now, was, rest, changes=changes):
@@ -165,17 +203,24 @@ def _replaces(new: Sentence, old: Sentence, b: Sequence[str], rejected: Sequence
     if not (NEGATIVE.isdisjoint(a[:head]) or are_figures(was, now)):
         return False  # what else is forbidden is forbidden besides
     if head >= 2 and lead == "=":
-        return are_figures(was, now) or changes or max(_length(was), _length(now)) <= PLAIN_VALUE
+        return are_figures(was, now) or changes or max(length(was), length(now)) <= PLAIN_VALUE
     if lead in _COLONS and rest and not (new.changes or are_figures(was, now)):
         return False  # a sentence stands behind the label, not a value
     if head >= 2 and lead in SAYS_IS and _OF_MANY.isdisjoint(a[:head]):
-        plain = head >= 3 and max(_length(was), _length(now)) <= PLAIN_VALUE
+        plain = head >= 3 and max(length(was), length(now)) <= PLAIN_VALUE
         return plain or changes or all(len(value) == 1 and FIGURE.match(value[0]) for value in (was, now))
     return changes or (are_figures(was, now) and are_measures(a, b, head, tail, min(old.rank, new.rank)))
 
 
+def _is_spoken_of(before: Sequence[str], rest: Sequence[str]) -> bool:
+    """Is it what something is said of or done to, and no value, by where it stands?"""
+    if len(before) > 1 or rest[-1:] in _IS_LAST:
+        return not before
+    return not (before and (before[0] in SAYS_IS or (before[0] in CHOOSES and rest)))
+
+
 def _exclude(
-    new: Sentence, old: Sentence, was: Sequence[str], now: Sequence[str], lead: str, rest: Sequence[str]
+    new: Sentence, old: Sentence, was: Sequence[str], now: Sequence[str], before: Sequence[str], rest: Sequence[str]
 ) -> bool:
     """Is the value that holds from now on one that stands in place of the other, as far as the words tell?
 
@@ -183,16 +228,15 @@ def _exclude(
     """
     if are_figures(was, now):
         return not new.allows
-    if new.allows or not _OF_SEVERAL.isdisjoint(new.words):
+    if new.allows or _is_of_several(new):
         return False  # one more of several
     after = rest[0] if rest else ""
-    if after in _OF_WHOLE or (not lead and after in SAYS_IS):
-        return False  # other parts of one thing, other subjects
+    lead = before[-1] if before else ""
+    if after in _OF_WHOLE:
+        return False  # other parts of one thing
     kinds, old_kinds = _kinds(now), _kinds(was)
     if kinds or old_kinds:
-        return bool(kinds & old_kinds)
-    if not lead:
-        return False
+        return bool(kinds & old_kinds) and (bool(before) or _besides_kinds(now) == _besides_kinds(was))
     if _without_case(now) or _without_case(was):
         return lead in SAYS_IS or bool(rest)
     plain = new.plain.issuperset(now), old.plain.issuperset(was)
@@ -200,11 +244,17 @@ def _exclude(
         return False
     if lead in SAYS_IS:
         return not plain[0] or new.assigns or new.names_thing
-    return bool(rest) or not (plain[0] or lead in CHOOSES)
+    if plain[0]:  # what a verb is done to, or else an attribute
+        return bool(rest) and lead in CHOOSES
+    return bool(rest) or lead not in CHOOSES
 
 
 def _kinds(words: Sequence[str]) -> set[int]:
     return {kind for word in words if (kind := kind_of(word)) is not None}
+
+
+def _besides_kinds(words: Sequence[str]) -> list[str]:
+    return [word for word in words if kind_of(word) is None]
 
 
 def _turned(was: Sequence[str], now: Sequence[str]) -> bool:
@@ -224,14 +274,14 @@ def _same_sort(
     if kinds & old_kinds:
         return True
     is_plain, was_plain = new.plain.issuperset(now), old.plain.issuperset(was)
-    if is_plain and not was_plain:
-        return False
+    if is_plain != was_plain or "的" in (was[-1], now[-1], *tail[:1]):
+        return False  # one says what it is, the other how it is
     known = [bool(of_kind) or any(map(is_figure, value)) for of_kind, value in ((kinds, now), (old_kinds, was))]
+    if known[0] != known[1] and (is_plain or _without_case(was if known[0] else now)):
+        return False
     elsewhere = new.preposition != old.preposition
     if any(known) or elsewhere:
         return changes and not (elsewhere and new.preposition and old.preposition)
-    if now[-1] == "的" or tail[:1] == ("的",):
-        return False  # says how it is
     named = not (is_plain or _without_case(now) or _without_case(was))
     return bool(changes or named or new.assigns)
 
@@ -243,11 +293,6 @@ def _without_case(words: Sequence[str]) -> bool:
 
 def _within(part: Sequence[str], whole: Sequence[str]) -> bool:
     return any(tuple(whole[at : at + len(part)]) == tuple(part) for at in range(len(whole) - len(part) + 1))
-
-
-def _length(words: Sequence[str]) -> float:
-    """In words: two Chinese or Japanese signs are one, about."""
-    return sum(0.5 if is_sign(word) else 1 for word in words)
 
 
 def _common(a: Sequence[str], b: Sequence[str]) -> int:

@@ -9,43 +9,47 @@ from itertools import pairwise
 
 import msgspec
 
-from ra.context.compaction.figures import NOMINAL, is_figure
-from ra.context.compaction.kinds import CHOOSES, OF_SIGNS, kind_of
+from ra.context.compaction.figures import NOMINAL, is_figure, is_sign
+from ra.context.compaction.kinds import CHOOSES, OF_SIGNS, SIGN, kind_of
 from ra.context.compaction.pasted import pasted
 
 LONGEST_LEAD = 40  # characters before a colon that are a label, or say no more than that something changes
 LONGEST_VALUE = 4  # words that may differ between a sentence and the one that replaces it
 PLAIN_VALUE = 2  # the same, where these are no figures and nothing says that something changes
 LONGEST_SEARCHED = 200  # words of a sentence in which names are told from other words
+LONG_WORD = 5  # letters without its ending; a shorter one may stand for many things
 LONGEST_CHOICE = 8  # words of a sentence that chooses one value of a kind
 
 _MONTHS = r"jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]"
-# "3. Mai" goes on. A rule that is hung on to a long sentence is one of its own.
+# "3. Mai" goes on, and so does "max. 5". A rule that is hung on to a long sentence is one of its own.
 _HANGS_ON = (
     r"(?:and|but|also|und|aber|y|pero|et|mais)\s+(?:(?:also|please|auch|bitte|from now on|ab jetzt)\s+)*"
     r"(?:never|always|don'?t|do not|use|keep|make sure|nie|niemals|immer|verwende|benutze|nunca|siempre|no|usa|jamais"
     r"|toujours)\b"
 )
+_SHORT_2 = r"\b(?:dr|mr|ms|nr|ca|vs)\."
+_SHORT_3 = r"\b(?:max|min|mrs|bzw|e\.g|i\.e)\."
 _ENDS = re.compile(
-    rf"(?<=[。！？；])|(?<!\b\d\.)(?<!\b\d\d\.)(?<=[.!?؟।;؛])\s+|(?<=\d\.)\s+(?!(?:{_MONTHS}))|\n+"
+    rf"(?<=[。！？；])|(?<!\b\d\.)(?<!\b\d\d\.)(?<!{_SHORT_2})(?<!{_SHORT_3})(?<=[.!?؟।;؛])\s+|(?<=\d\.)\s+(?!(?:{_MONTHS}))|\n+"
     rf"|(?<=,)\s+(?={_HANGS_ON})",
     re.I,
 )
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _JOINS = re.compile(r"^\s*(?:(?:and|but|also|und|aber|auch|pero|mais)\b\s*)+", re.I)
-_SIGN = r"\u3040-\u30ff\u3400-\u9fff"  # Chinese and Japanese: a sign is a word
+# A letter, with the vowels and accents above, below and beside it, which are none to `re` (Hindi, Thai, Hebrew).
+_LETTER = rf"(?:[^\W{SIGN}]|[\u0300-\u036f\u0591-\u05c7\u0900-\u0963\u0980-\u0dff\u0e31-\u0e4e\u1000-\u109f])"
 _WORD = re.compile(
-    rf"{'|'.join(OF_SIGNS)}|[{_SIGN}]|[$€£¥]?[^\W{_SIGN}]+(?:[.\-/:@'’][^\W{_SIGN}]+)*%?|[=:：≠]",
+    rf"{'|'.join(OF_SIGNS)}|[{SIGN}]|[$€£¥]?{_LETTER}+(?:[.\-/:@'’]{_LETTER}+)*%?|[=:：≠]",
 )
-_IS_SIGN = re.compile(rf"[{_SIGN}]")
 _MARKS = re.compile(r"[\u064b-\u0652]")  # vowels above and below Arabic letters
 
 # --- one form for many languages ---
 
 _OBJECT = r"\b[Ee]s (?=(?:an|auf|aus|bis|für|im?|mit|nach|nicht|per|vor|von|zu[mr]?)\b)"  # "sende es an Anna"
 _ARTICLES = re.compile(
-    r"\b(?:the|an|a(?! (?:partir|ser|la|las|los)\b)|der|die|das|den|dem|des|eine?[nmrs]?|les?|la|el|los|las)\b"
-    rf"|{_OBJECT}|^\s*(?:The|An|A(?! partir)|Der|Die|Das|Les?|La|El)\b"
+    r"(?<![/.@_-])\b(?:the|our|an|a(?! (?:partir|ser|la|las|los)\b)|der|die|das|den|dem|des|eine?[nmrs]?"
+    r"|les?|la|el|los|las|unsere?[mnrs]?|nos|notre|nuestr[oa]s?)(?=\s)"
+    rf"|{_OBJECT}|^\s*(?:The|Our|An|A(?! partir)|Der|Die|Das|Unsere?|Les?|La|Notre|Nos|El|Nuestr[oa]s?)\b"
 )
 _POLITE = re.compile(r"\b(?:please|bitte|por favor|s'il (?:te|vous) pla[iî]t|пожалуйста)\b|请|請|(?<!\w)من فضلك(?!\w)")
 # "Set X to V", "setze X auf V", "把X设为V", "X wird auf V verschoben": X = V.
@@ -89,19 +93,20 @@ _IS = re.compile(
     r"|(?:is|are|will be|should be|must be|becomes?)(?:\s+now)?(?:\s+(?:called|named))?"
     r"|(?:ist|sind|lautet|beträgt|wird|werden|liegt bei|heißt|heisst|heißen)(?:\s+(?:jetzt|nun|ab\s+sofort))?"
     r"|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?|(?:est|sont|sera|devient)(?:\s+(?:maintenant|désormais))?"
-    r"|(?:es|son|será|ahora es|pasa a ser)|(?:é|são|será|agora é)|(?:è|sono|sarà|diventa)|är)\b"
+    r"|(?:es|son|será|ahora es|pasa a(?: ser|l))|(?:é|são|será|agora é)|(?:è|sono|sarà|diventa)|är)\b"
     r"|(?<!\w)(?:هو|هي|أصبح|أصبحت|صار|صارت|يكون|تكون)(?:\s+الآن)?(?!\w)"
     r"|\bse\s+(?:cambi[óa]|movi[óa]|aplazó|pasó|adelantó)\s+al?\b"
     r"|(?:现在|現在)?(?:更)?(?:调整为|調整為|调整到|改为|改為|改成|改到|推迟到|推遲到|增加到|减少到|提高到|降低到|降到|提前到|延期到|延到|移到|换成|換成|变为|變為|变成|變成|设置为|设定为|设为|设成|升级到|定为|叫做|叫|是|为|為)"
     r"|は(?=[^。]*(?:です|だ$|に変更|になり|に変わり))|(?<=[가-힣])(?:은|는)(?=\s)"
-    r"|(?<=\w) (?:теперь )?[—–] |(?<=\w) теперь |=",
+    r"|(?<=\w) (?:теперь )?(?:[—–]|называется|зовут) |(?<=\w) теперь |=",
     re.I,
 )
+_USES = re.compile("改用|使用")
 _AFTER_IS = re.compile(r"=\s+(at|on|by|in|am|im|um|bei|auf)\b")
 # What gives a name or sets a value: "is called X", "set it to X", "mode=X", "Mode: X".
 _ASSIGNS = re.compile(
-    r"[=:：]|\b(?:called|named|set|heißt|heisst|heißen|lautet|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?)\b"
-    r"|叫|设|設|定为|定為",
+    r"[=:：]|\b(?:called|named|set|heißt|heisst|heißen|lautet|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?|называ\w+"
+    r"|зовут)\b|叫|设|設|定为|定為",
     re.I,
 )
 _NAMES_THING = re.compile(
@@ -143,7 +148,7 @@ _ONWARD = re.compile(
     r"|de ahora en adelante|desde ahora|d'ora in poi|voortaan|vanaf nu|od teraz|bundan sonra"
     r"|теперь|отныне|впредь|с этого момента)\b"
     r"|(?:从|從)(?:现在|現在|今天|今)(?:起|开始|開始|以后|以後|往后)?|以后|以後|(?:今后|今後|これから)は?|이제부터|앞으로"
-    r"|من الآن(?:\s+فصاعدا)?",
+    r"|من الآن(?:\s+فصاعدا)?|(?:अब|आज|आगे) से",
     re.I,
 )
 # What says that it is said besides.
@@ -214,8 +219,8 @@ NEGATIVE = frozenset(
     re.findall(
         r"\S+",
         """
-        never not don't cannot can't no nicht nie niemals kein keine keinen nunca jamais mai não не никогда нельзя
-        لا 不 禁 别 forbidden verboten prohibido ممنوع
+        never not don't cannot can't no nicht nie niemals kein keine keinen nunca ne pas jamais mai não не никогда
+        нельзя لا 不 禁 别 forbidden verboten prohibido ممنوع
         """,
     )
 )
@@ -234,8 +239,9 @@ _PERMITS = POLARITY.union(
     re.findall(
         r"\S+",
         """
+        use using verwenden verwende usar uses usa utiliser utilise تستخدم استخدام
         you need have to be allowed fine okay ok permitted required = du ihr sie erlaubt verboten darfst kannst musst
-        usted puedes puede debes tu vous peux pouvez permitido prohibido permis interdit ne pas
+        usted puedes puede debes tu vous peux pouvez permitido prohibido permis interdit ne pas de
         يمكنك ممنوع مسموح
         """,
     )
@@ -250,13 +256,8 @@ _ALLOWS = frozenset(
     )
 )
 _MAY = re.compile("可 以|允 许")
-_ENDINGS = re.compile(r"(?<=..)(?:en|er|es|ar|ir|ed|e|s|t|n)\Z")
+_ENDINGS = re.compile(r"(?<=..)(?:en|er|es|as|ar|ir|ed|e|a|s|t|n|овать|уйте|уй|[аяи]ть|[аяи]йте|[аяи]й|ите|и|ы)\Z")
 _ARABIC_PERSON = re.compile(r"^[تيأن](?=\w{3,}\Z)")
-
-
-def is_sign(word: str) -> bool:
-    """Is it a sign of Chinese or Japanese, which stands for about half a word?"""
-    return bool(_IS_SIGN.match(word))
 
 
 class Sentence(msgspec.Struct, frozen=True):
@@ -290,7 +291,7 @@ class Sentence(msgspec.Struct, frozen=True):
         kinds = {kind_of(word) for word in self.words} - {None} if len(self.words) <= LONGEST_CHOICE else ()
         return (
             *self._ends,
-            *((("stems", *sorted(stems)),) if len(stems) >= 2 else ()),
+            *((("stems", *sorted(stems)),) if self.speaks_of_something else ()),
             *(("kind", str(kind)) for kind in kinds),
             *((("value", *value),) if value else ()),
             *(("value", *self.words[first:last]) for first, last in rejected_values(self.words)),
@@ -300,6 +301,11 @@ class Sentence(msgspec.Struct, frozen=True):
     def stems(self) -> tuple[str, ...]:
         """Its words without what allows and forbids, and without their endings."""
         return tuple(_stem(word) for word in self.words if word not in _PERMITS)
+
+    @property
+    def speaks_of_something(self) -> bool:
+        """Do its stems say what is allowed or forbidden? A single short one may be "that"."""
+        return len(self.stems) >= 2 or any(len(word) >= LONG_WORD for word in self.stems)
 
     @property
     def _ends(self) -> tuple[tuple[str, ...], ...]:
@@ -398,7 +404,7 @@ def _sentence(text: str, start: int, end: int) -> Sentence:
     for pattern in _SETS:
         core = pattern.sub(r"\1 = ", core)
     core, moved = _IS_MOVED.subn(r"= \1", _SHALL_BE.sub(r"= \1", core))
-    core = _TAIL.sub(" ", _IS.sub(" = ", _NOT_THIS.sub(" ≠ ", core.replace("改用", "用"))))
+    core = _TAIL.sub(" ", _IS.sub(" = ", _NOT_THIS.sub(" ≠ ", _USES.sub("用", core))))
     preposition = _AFTER_IS.search(core)
     core = _NOW.sub(" ", _NEW.sub(" ", _ONWARD.sub(" ", _CHANGE.sub(" ", _AFTER_IS.sub("=", core)))))
     words = tuple(_WORD.findall(core.lstrip(" =,，")))
@@ -409,8 +415,6 @@ def _sentence(text: str, start: int, end: int) -> Sentence:
     if _LAYS_DOWN.search(raw) or _LABEL.match(raw):
         rank = 3
     stated_now = now and (states or is_stated or rank >= 3)
-    words_of_case = words if len(words) <= LONGEST_SEARCHED else ()
-    latin_is_foreign = sum(letter.isalpha() and not letter.isascii() for letter in raw) > len(raw) / 3
     changes = changes or bool(moved or switched or _MOVES.search(raw))
     return Sentence(
         start,
@@ -422,9 +426,7 @@ def _sentence(text: str, start: int, end: int) -> Sentence:
         adds=bool(_ADDS.search(_MARKS.sub("", raw))),
         revokes=bool(_REVOKES.search(raw)),
         now=stated_now,
-        plain=frozenset(
-            word for word in words_of_case if not (latin_is_foreign and word.isascii()) and _is_plain(word, raw)
-        ),
+        plain=frozenset(_plain_words(raw)).intersection(words) if len(words) <= LONGEST_SEARCHED else frozenset(),
         preposition=preposition[1] if preposition else "",
         names_thing=bool(_NAMES_THING.search(raw)),
         assigns=bool(_ASSIGNS.search(raw)),
@@ -437,11 +439,15 @@ def _speaks_of_change(text: str) -> bool:
     return bool(_CHANGE.search(text) or _ONWARD.search(text))
 
 
-def _is_plain(word: str, raw: str) -> bool:
-    """Is it in small letters and no name, as the text has it: not `out/`, not "orion" in quotes?"""
-    at = raw.find(word)
-    around = raw[at - 1 : at] + raw[at + len(word) : at + len(word) + 1]
-    return at >= 0 and word.islower() and not _CODE.search(word) and not _QUOTES.intersection(around)
+def _plain_words(raw: str) -> Iterator[str]:
+    """Words in small letters that are no names, as the text has them: not `out/`, not "orion" in quotes."""
+    is_foreign = sum(letter.isalpha() and not letter.isascii() for letter in raw) > len(raw) / 3
+    for match in _WORD.finditer(raw):
+        word, around = match[0], raw[max(0, match.start() - 1) : match.start()] + raw[match.end() : match.end() + 1]
+        if word.islower() and not (
+            _CODE.search(word) or _QUOTES.intersection(around) or (is_foreign and word.isascii())
+        ):
+            yield word
 
 
 def _but(match: re.Match[str]) -> str:
