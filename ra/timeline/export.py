@@ -1,4 +1,4 @@
-"""Export a session: as JSON lines that can be imported without loss, or as Markdown for people."""
+"""Exports a session: as JSON lines that can be imported without loss, or as Markdown for people."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -35,7 +35,7 @@ VERSION = 1
 def export_lines(
     session: str, project: str, events: Iterable[TimelineEvent], texts: Iterable[str] = ()
 ) -> Iterator[bytes]:
-    """JSON lines: a header, one line per event, one per text that is kept outside the log."""
+    """JSON lines: a header, one line per event, and one per text that is stored outside the log."""
     yield encode({"format": FORMAT, "version": VERSION, "session": session, "project": project}) + b"\n"
     for event in events:
         yield encode(event) + b"\n"
@@ -44,7 +44,7 @@ def export_lines(
 
 
 def export_markdown(session: str, events: Iterable[TimelineEvent]) -> Iterator[str]:
-    """What was said and done, in order, to be read by a person."""
+    """The conversation and its tool calls, in order, for a person to read."""
     recorded = list(events)
     yield f"# {folds.title(recorded) or session}\n\n"
     if recorded:
@@ -123,7 +123,7 @@ def _quoted(text: str) -> str:
 
 
 def _fenced(text: str, language: str = "") -> str:
-    """In a fence that is longer than any in the text."""
+    """A code block whose fence is longer than any fence in the text."""
     fence = "```"
     while fence in text:
         fence += "`"

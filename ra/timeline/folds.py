@@ -14,9 +14,9 @@ TITLE = 60  # characters
 
 
 class Repairs:
-    """Folds events into what to record on resume, so that every tool call has its one result: nothing runs twice.
+    """Finds the facts to record on resume, so that every tool call has exactly one result and nothing runs twice.
 
-    What a cut stream had begun to call never counts: it was not sent back and did not run.
+    Calls in a stream that broke off do not count: they were not sent back and did not run.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Repairs:
         return tuple(Said(result(call, INTERRUPTED, is_error=True)) for call in self._open)
 
     def _answer(self, message: Message) -> None:
-        # Ids may come again in a later turn: a result belongs to the oldest call of its id that has none.
+        # Ids may repeat in a later turn: a result belongs to the oldest unanswered call with its id.
         for block in message.blocks:
             if isinstance(block, ToolResult):
                 for number, call in enumerate(self._open):
@@ -49,7 +49,7 @@ class Repairs:
 
 
 def repair(events: Iterable[TimelineEvent]) -> tuple[Fact, ...]:
-    """What `Repairs` makes of a whole session."""
+    """The repairs of a whole session."""
     repairs = Repairs()
     for event in events:
         repairs.apply(event)
@@ -62,7 +62,7 @@ def entries(events: Iterable[TimelineEvent]) -> dict[str, Entry]:
     for event in events:
         match event.fact:
             case EntrySet() as fact:
-                live.pop(fact.id, None)  # a replacement moves to its new place
+                live.pop(fact.id, None)  # a replacement moves to its new position
                 live[fact.id] = Entry(fact.id, fact.name, fact.content, event.at, fact.attrs)
             case EntryRemoved(id):
                 live.pop(id, None)
@@ -72,7 +72,7 @@ def entries(events: Iterable[TimelineEvent]) -> dict[str, Entry]:
 
 
 class SpendTotal(Value, frozen=True):
-    """What was spent. `priced` counts the calls with a known price; `dollars` is the sum of those."""
+    """What was spent. `priced` counts the calls with a known price; `dollars` is their sum."""
 
     calls: int = 0
     priced: int = 0
@@ -91,7 +91,7 @@ def spend(events: Iterable[TimelineEvent]) -> SpendTotal:
 
 
 def title(events: Iterable[TimelineEvent]) -> str:
-    """The title that the user gave, else the first line that the user typed, shortened."""
+    """The title that the user gave, else the first line of the first prompt, shortened."""
     first = ""
     for event in events:
         match event.fact:
@@ -105,7 +105,7 @@ def title(events: Iterable[TimelineEvent]) -> str:
 
 
 def model(events: Iterable[TimelineEvent]) -> str:
-    """Who spoke last."""
+    """The model of the latest answer."""
     last = ""
     for event in events:
         match event.fact:
@@ -117,5 +117,5 @@ def model(events: Iterable[TimelineEvent]) -> str:
 
 
 def _is_prompt(message: Message) -> bool:
-    # A name marks context that is no conversation.
+    # A message with a name is context, not conversation.
     return message.role == "user" and not message.name

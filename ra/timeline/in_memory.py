@@ -9,9 +9,9 @@ from ra.core.text import reference
 
 
 class MemoryTimeline:
-    """The timeline port without a file: for `--no-session`, and to go on answering when the disk is full.
+    """A timeline without a file: for `--no-session`, and to keep answering when the disk is full.
 
-    `events` and `texts` are taken over from the timeline that it stands in for; positions go on from there.
+    `events` and `texts` come from the timeline that this one replaces; its positions continue from there.
     """
 
     durable = False
@@ -38,7 +38,7 @@ class MemoryTimeline:
         return new_events
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: no writes are pending."""
 
     def events(self, since: int = 0) -> list[TimelineEvent]:
         if not self._events or since < self._events[0].at:
@@ -46,7 +46,7 @@ class MemoryTimeline:
         return self._events[since - self._events[0].at + 1 :]
 
     def search(self, query: str, limit: int = 20) -> list[Hit]:
-        from ra.timeline.query import scan  # only who searches pays for it
+        from ra.timeline.query import scan  # start-up time: only a search needs it
 
         return scan(self.session, self._events, query, limit)
 
@@ -59,4 +59,4 @@ class MemoryTimeline:
         return self._texts[ref] if ref in self._texts else self._older_texts(ref)
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is nothing to release."""

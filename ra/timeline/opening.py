@@ -1,4 +1,4 @@
-"""Opens the store that an address names, and copies sessions from one store to another."""
+"""Opens the store at an address, and copies sessions from one store to another."""
 
 import time
 from collections.abc import Callable
@@ -13,15 +13,15 @@ FILE = "ra.db"
 
 
 def open_store(data_dir: Path, address: str | None = None, *, clock: Callable[[], float] = time.time) -> Store:
-    """The store at `address`: postgresql://…, or the path of a SQLite file; without one, the file in the data folder.
+    """The store at `address`: postgresql://… or the path of a SQLite file; by default the file in the data folder.
 
-    Nothing is connected before it is needed. Raises UserError.
+    Connects on first use. Raises UserError.
     """
     if not address:
         return SqliteStore(data_dir / FILE, clock=clock)
     if address.startswith(POSTGRES):
         try:
-            from ra.timeline.postgres import PostgresStore  # an extra, and 60 ms that only its users pay
+            from ra.timeline.postgres import PostgresStore  # an optional dependency, and 60 ms of start-up time
         except ImportError as error:
             raise UserError(
                 "A store in PostgreSQL needs psycopg: install ra with its extra, `pip install 'ra-agent[postgres]'`."
@@ -35,7 +35,7 @@ def open_store(data_dir: Path, address: str | None = None, *, clock: Callable[[]
 
 
 def copy_session(source: Store, session: str, target: Store) -> str:
-    """Copy a session with its id, times, kept texts and chat. Raises UserError when the target has it already."""
+    """Copy a session with its id, times, stored texts and chat. Raises UserError if the target has it already."""
     info = source.info(session)
     timeline = source.open(info.id, write=False)
     return target.adopt(info.project, list(timeline.events()), texts=timeline.texts(), like=info)

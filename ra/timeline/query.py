@@ -1,7 +1,7 @@
-"""Asks the index: the terms of a query, the expressions for them, and what was found as hits.
+"""Turns a query into index expressions, and the matches into hits.
 
-What the index cannot see, a part from the middle of a word or a sign such as `->`, is looked for in the stored text
-itself. Nothing here is loaded before somebody searches.
+The index cannot find the middle of a word or a sign such as `->`: these are searched in the stored text itself.
+This module is not loaded before the first search.
 """
 
 import re
@@ -23,13 +23,13 @@ _TERM = r'"([^"]*)"?|([^\s"]+)'
 
 
 def terms(query: str) -> tuple[str, ...]:
-    """The words of a query; what stands in double quotes is one of them. A model may spell half a character."""
+    """The words of a query; a phrase in double quotes counts as one. Lone surrogates from a model are repaired."""
     parts = (quoted.strip() or word for quoted, word in re.findall(_TERM, clean(query)))
     return tuple(dict.fromkeys(term for term in parts if term))[:MAX_TERMS]
 
 
 def expressions(words: Sequence[str]) -> list[str]:
-    """What to ask the index, best first: all words; all, or longer ones that begin so; any that says something."""
+    """The expressions to try, best first: all words; all words as prefixes; any word that carries meaning."""
     indexed = _in_index(words)
     exact = list(map(_phrase, indexed))
     any_of = map(_beginning, _in_index(keywords(words)))
@@ -46,12 +46,12 @@ def _phrase(word: str) -> str:
 
 
 def _beginning(word: str) -> str:
-    # One or two letters begin too many words to tell anything.
+    # Too many words begin with any one or two letters.
     return _phrase(word) + " *" if len(word) > 2 else _phrase(word)
 
 
 def needle(word: str) -> str:
-    """How the word stands in the stored JSON, with a–z lowered as SQLite's lower() does."""
+    """The word as the stored JSON spells it, with A–Z lowered as SQLite's lower() does."""
     escaped = encode(word).decode()[1:-1]
     return "".join(char.lower() if char.isascii() else char for char in escaped)
 
@@ -63,10 +63,10 @@ def holds(text: str, word: str) -> bool:
 def rank(question: str, documents: Sequence[tuple[str, str]], limit: int) -> list[tuple[int, float]]:
     """The documents, (heading, text), that hold any word of the question: their index and score, best first.
 
-    A word in a heading counts as three in the text. A run of a script without spaces is asked for by pairs of
-    characters, since its words are not known.
+    A word in a heading counts three times. Text in a script without spaces is searched by pairs of characters, since
+    its word boundaries are unknown.
     """
-    import sqlite3  # a server on PostgreSQL need not load it
+    import sqlite3  # a server on PostgreSQL does not need it
 
     expression = " OR ".join(dict.fromkeys(_phrases(question)))
     if not expression:
@@ -94,7 +94,7 @@ def _phrases(question: str) -> Iterator[str]:
 
 
 def scan(session: str, events: Iterable[TimelineEvent], query: str, limit: int) -> list[Hit]:
-    """A search without an index, for a timeline in memory: the newest first among those that are as good."""
+    """A search without an index, for a timeline in memory. The newest comes first among equally good matches."""
     words = terms(query)
     asked = {*words, *keywords(words)} if words else set()
     texts = ((event, searchable(event.fact)) for event in events)

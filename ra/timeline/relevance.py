@@ -1,8 +1,8 @@
-"""Orders what a search found: first what has a passage that holds most of the question, rare words above all.
+"""Orders the matches of a search: first those whose best passage has most of the words of the question, rare ones first.
 
-A question in plain words shares few words with its answer, and most of those it shares say nothing ("what", "my",
-"is"). So words that say nothing are left out, the others are asked for by how they begin, and an event is as good as
-its best passage: words that stand in one paragraph belong together, words all over a long file do not.
+A question in plain words shares few words with its answer, and many of those carry no meaning ("what", "my", "is").
+These stop words are dropped, the others are searched as prefixes, and an event is as good as its best passage: words
+within one paragraph belong together, words spread over a long file do not.
 """
 
 import re
@@ -15,12 +15,12 @@ from typing import NamedTuple
 from ra.core.facts import Checkpointed, Edited, Fact, Rotated, Said, TimelineEvent
 from ra.core.messages import Message, ToolCall, ToolResult
 
-RECALL = "Recall"  # the tool whose calls and results repeat what was looked for
-PASSAGE = 400  # characters that belong together: a paragraph
-COVERAGE = 0.3  # what a word outside of the best passage counts
-MOST_PLACES = 500  # of one word in one text
+RECALL = "Recall"  # the tool whose calls and results repeat the searched words
+PASSAGE = 400  # characters of a passage, about a paragraph
+COVERAGE = 0.3  # the weight of a word outside the best passage
+MOST_PLACES = 500  # occurrences of one word in one text
 AROUND = 80  # characters of a snippet before and after the passage
-LONGEST = 240  # characters of a snippet from the passage's first word on
+LONGEST = 240  # characters of a snippet after the first word of the passage
 
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)*")
 _EDGES = re.compile(r"^[^\w/~#$-]+|[^\w/~-]+$")
@@ -39,14 +39,14 @@ _SAYS_NOTHING = re.compile(
 
 
 class Find(NamedTuple):
-    """An event that a search found, and its best passage."""
+    """A matching event, and its best passage."""
 
     event: TimelineEvent
     snippet: str
 
 
 def keywords(words: Sequence[str]) -> tuple[str, ...]:
-    """What of a query says something, each as a text that has it would begin it. All of it when nothing does."""
+    """The stems of the words that carry meaning; all words if none does."""
     return tuple(dict.fromkeys(_keywords(words))) or tuple(words)
 
 
@@ -68,7 +68,7 @@ def _keywords(words: Iterable[str]) -> Iterator[str]:
 
 
 def stem(word: str) -> str:
-    """A word without its ending, so that `accessories` finds `accessory`; English endings, other words lose little."""
+    """A word without its English ending, so that `accessories` finds `accessory`. Other languages lose little."""
     ending = _ENDINGS.search(word, _LEAST_STEM)
     start = word[: ending.start()] if ending else word
     doubled = len(start) > _LEAST_STEM and start.isascii() and start[-1] == start[-2] and start[-1] not in "ls"
@@ -76,10 +76,10 @@ def stem(word: str) -> str:
 
 
 def best_first(words: Sequence[str], candidates: Iterable[tuple[TimelineEvent, str]]) -> list[Find]:
-    """The candidates, (event, its searchable text) as an index ordered them, those that answer the words first.
+    """The candidates (event, searchable text), in the index's order, sorted by how well they match the words.
 
-    Earlier searches are none: their calls and results hold the words of every question that was asked. Indexes and
-    summaries come last: what they repeat stands in the timeline itself.
+    Earlier searches are left out: their calls and results repeat the words of every question. Indexes and summaries
+    come last: they only repeat what the timeline has.
     """
     asked = [_folded(word) for word in keywords(words)]
     texts = [_Text(event, text, asked) for event, text in candidates]
@@ -91,14 +91,14 @@ def best_first(words: Sequence[str], candidates: Iterable[tuple[TimelineEvent, s
 
 
 class _Text:
-    """The text of one candidate, and where in it the words begin."""
+    """The text of one candidate, and the positions of the words in it."""
 
     def __init__(self, event: TimelineEvent, text: str, asked: Sequence[str]) -> None:
         self.event = event
         self.text = text
         self.repeats = isinstance(event.fact, Checkpointed | Rotated | Edited)
         search = _search_in(event.fact)
-        folded = _folded(text if search is None else search.text)  # a search is worth what is said beside it
+        folded = _folded(text if search is None else search.text)  # of a message with a search, only the rest counts
         self.places = sorted((place, number) for number, word in enumerate(asked) for place in _places(folded, word))
         self.words = {number for _, number in self.places}
 
@@ -107,7 +107,7 @@ class _Text:
 
     def find(self, rarity: Sequence[float], words: Sequence[str]) -> Find:
         _, first, last = self._passage(rarity)
-        if not self.places:  # words that stand inside of others
+        if not self.places:  # the words occur only inside other words
             folded = self.text.lower()
             first = last = min((at for word in words if (at := folded.find(word.lower())) >= 0), default=0)
         start, end = max(0, first - AROUND), min(last + AROUND, first + LONGEST)
@@ -115,7 +115,7 @@ class _Text:
         return Find(self.event, f"{'…' if start else ''}{passage}{'…' if end < len(self.text) else ''}")
 
     def _passage(self, rarity: Sequence[float]) -> tuple[float, int, int]:
-        """What its best passage is worth, and where that begins and where its last word stands."""
+        """The score of the best passage, its start, and the position of its last word."""
         best, passage, left = 0.0, (0, 0), 0
         counts: Counter[int] = Counter()
         for place, word in self.places:
@@ -123,7 +123,7 @@ class _Text:
             while place - self.places[left][0] > PASSAGE:
                 counts[self.places[left][1]] -= 1
                 left += 1
-            # The shortest passage of this worth: a word that comes again further on does not begin it.
+            # The shortest passage of this score: it does not begin with a word that is repeated later in it.
             while counts[self.places[left][1]] > 1:
                 counts[self.places[left][1]] -= 1
                 left += 1
@@ -134,7 +134,7 @@ class _Text:
 
 
 def _search_in(fact: Fact) -> Message | None:
-    """The message, if it is a search or what a search gave."""
+    """The message, if it is a search or the result of one."""
     if not isinstance(fact, Said):
         return None
     traffic = [block for block in fact.message.blocks if isinstance(block, ToolCall | ToolResult)]
@@ -142,10 +142,10 @@ def _search_in(fact: Fact) -> Message | None:
 
 
 def _places(text: str, word: str) -> Iterator[int]:
-    """Where the word, or one that begins with it, stands."""
+    """The positions of the word, and of words that begin with it."""
     place, count = text.find(word), 0
     while place >= 0 and count < MOST_PLACES:
-        # Scripts without spaces: what stands before says nothing.
+        # In scripts without spaces, any position may be the start of a word.
         if not place or not word[0].isascii() or not text[place - 1].isalnum():
             count += 1
             yield place
@@ -153,7 +153,7 @@ def _places(text: str, word: str) -> Iterator[int]:
 
 
 class _Fold(dict[int, int]):
-    """Lower case without accents, a character for a character, so that places stay where they are."""
+    """Lower case without accents, one character for each character, so that positions stay valid."""
 
     def __missing__(self, code: int) -> int:
         parts = unicodedata.normalize("NFD", chr(code)).lower()

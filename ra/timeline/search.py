@@ -1,9 +1,9 @@
-"""What a search looks at: the indexed text of a fact.
+"""Makes the searchable text of a fact.
 
-The index knows words of every script (unicode61). Scripts that do not put spaces between words are indexed by
-character and asked for as phrases, so that any part of such a text is found.
+The index knows words of every script (unicode61). Scripts without spaces between words are indexed by character and
+searched as phrases, so that any part of such a text is found.
 
-`searchable` and `spaced` belong to the format of the store: rows leave the index by being told what went in.
+`searchable` and `spaced` are part of the store's format: removing a row from the index takes the text that went in.
 """
 
 import re
@@ -40,7 +40,7 @@ SPACELESS = (
 
 
 def searchable(fact: Fact) -> str:
-    """The text of a fact that a search looks at: all that was said, noted and summed up, not what was configured."""
+    """The searchable text of a fact: everything said, noted and summarized, but not the configuration."""
     match fact:
         case Said(message) | Cut(message):
             return _text_of(message)
@@ -91,7 +91,7 @@ def _parts(block: Block) -> Iterator[str]:
 
 
 def _leaves(value: object) -> Iterator[str]:
-    # With a stack of its own: arguments may be nested deeper than functions may call each other.
+    # With an explicit stack: arguments may be nested deeper than Python's recursion limit.
     stack = [value]
     while stack:
         match stack.pop():
@@ -109,5 +109,5 @@ def _leaves(value: object) -> Iterator[str]:
 
 
 def spaced(text: str) -> str:
-    """Text as it goes into the index."""
+    """The text as it is indexed: with spaces around the characters of scripts without spaces."""
     return text if text.isascii() else re.sub(SPACELESS, r" \g<0> ", text)

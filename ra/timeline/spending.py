@@ -1,7 +1,7 @@
-"""What an agent may spend in a day, for all processes that share a database: reserved before a call, settled after.
+"""The daily spending of an agent, for all processes that share a database: reserved before a call, settled after.
 
-A reservation is counted as spent from the moment it is made. Settling puts the real amount in its place; a process that
-dies before that leaves the worst case, never nothing.
+A reservation counts as spent at once. Settling replaces it by the real amount. A process that dies before that leaves
+the reservation, which is the worst case.
 """
 
 import secrets
@@ -29,7 +29,7 @@ _TABLES = (
 
 
 class DailyLimits(msgspec.Struct, frozen=True):
-    """Dollars a day (UTC): of the agent in all, of each channel and of each sender; 0 means no limit."""
+    """Dollars per day (UTC) for the whole agent, for each channel and for each sender; 0 means no limit."""
 
     dollars: float = 0
     per_channel: float = 0
@@ -37,13 +37,13 @@ class DailyLimits(msgspec.Struct, frozen=True):
 
 
 class Cursor(Protocol):
-    """What a statement gave, in either database."""
+    """The result of a statement, in either database."""
 
     def fetchone(self) -> Any: ...
 
 
 class SpendingDatabase(Protocol):
-    """Transactions that see each other's ends: of two that change the same row, one waits for the other."""
+    """A database with serialized writes: of two transactions that change the same row, one waits for the other."""
 
     def transaction(self) -> AbstractContextManager["Transaction"]:
         """Raises StoreError."""
@@ -55,7 +55,7 @@ class Transaction(Protocol):
 
     @property
     def lock_rows(self) -> str:
-        """What a SELECT needs at its end, so that others wait for this transaction."""
+        """The suffix of a SELECT that makes other transactions wait for this one."""
         ...
 
     def execute(self, statement: str, values: Sequence[object]) -> Cursor: ...
@@ -76,7 +76,7 @@ class DailySpending:
         return Purse(self, channel, sender)
 
     def today(self) -> dict[tuple[str, str], Decimal]:
-        """What was spent or is reserved, by scope and name."""
+        """Dollars spent or reserved today, by scope and name."""
         with self._database.transaction() as transaction:
             cursor = transaction.execute(
                 "SELECT scope, name, nano FROM ra_spending WHERE agent = ? AND day = ?", (self.agent, self._day())
@@ -87,7 +87,7 @@ class DailySpending:
             return sums
 
     def reserve(self, channel: str, sender: str, worst: Decimal, least: Decimal) -> tuple[str, Decimal]:
-        """Take up to `worst` dollars out of what is left, but not less than `least`. Raises Stopped, StoreError."""
+        """Reserve up to `worst` dollars of what is left, and at least `least`. Raises Stopped, StoreError."""
         day, scopes = self._day(), self._scopes(channel, sender)
         with self._database.transaction() as transaction:
             granted = _nano(worst)
@@ -114,7 +114,7 @@ class DailySpending:
         return reservation, Decimal(granted) / NANO
 
     def settle(self, channel: str, sender: str, reservation: str, dollars: Decimal) -> None:
-        """Put what a call really cost in the place of its reservation; a second bill of the call is added."""
+        """Replace a reservation by what the call really cost. A second bill of the same call is added."""
         with self._database.transaction() as transaction:
             held = transaction.execute(
                 "DELETE FROM ra_reservations WHERE id = ? RETURNING nano, day", (reservation,)
@@ -131,7 +131,7 @@ class DailySpending:
             )
 
     def _scopes(self, channel: str, sender: str) -> dict[tuple[str, str], float]:
-        """In one order for everybody, so that two transactions never wait for each other."""
+        """The scopes, always in the same order, so that two transactions cannot deadlock."""
         limits = self.limits
         scopes = {("agent", ""): limits.dollars, ("channel", channel): limits.per_channel}
         return scopes | ({("sender", sender): limits.per_sender} if sender else {})
@@ -159,7 +159,7 @@ class Purse:
         return self._spending.reserve(*self._place, worst, least)
 
     def settle(self, reservation: str, dollars: Decimal) -> None:
-        with suppress(StoreError):  # the database is away: the worst case stays, which is what a reservation is for
+        with suppress(StoreError):  # the database is unreachable: the reservation stays, as the worst case
             self._spending.settle(*self._place, reservation, dollars)
 
 
@@ -168,7 +168,7 @@ def _nano(dollars: Decimal) -> int:
 
 
 class SqliteTransaction:
-    lock_rows = ""  # BEGIN IMMEDIATE has locked everything
+    lock_rows = ""  # BEGIN IMMEDIATE locks the whole file
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
@@ -178,7 +178,7 @@ class SqliteTransaction:
 
 
 class SqliteSpending:
-    """A file of the data folder, for the processes of this machine."""
+    """A file in the data folder, for the processes of one machine."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -221,7 +221,7 @@ class PostgresTransaction:
 
 
 class PostgresSpending:
-    """Tables beside those of the store, for all workers of all machines."""
+    """Tables in the store's database, for all workers on all machines."""
 
     def __init__(self, url: str) -> None:
         from ra.timeline.postgres_database import PostgresDatabase, lock_key  # an extra: only its users have it

@@ -1,4 +1,4 @@
-"""The Store port: all sessions of a user, what both its implementations share, and how a fact becomes bytes."""
+"""The Store port (all sessions of a user), what its implementations share, and the encoding of facts."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from ra.core.value import Value, encode
 from ra.timeline import folds
 
 CLOCK_SLACK_S = 60.0
-"""A time this far ahead of the clock was written when the clock was wrong: it says nothing about what is latest."""
+"""A stored time this far in the future was written while the clock was wrong, and does not make a session latest."""
 
 _DEEP = 20_000
 _facts = msgspec.json.Decoder(Fact)
@@ -27,8 +27,7 @@ T = TypeVar("T")
 class SessionInfo(Value, frozen=True):
     """A line of `ra sessions list`.
 
-    Dollars and tokens are what this session spent itself, not what it was forked with; `dollars` is None when no
-    call had a known price.
+    Dollars and tokens do not include what a fork copied. `dollars` is None if no call had a known price.
     """
 
     id: str
@@ -48,7 +47,7 @@ class SessionInfo(Value, frozen=True):
 
 
 class Endpoint(Value, frozen=True):
-    """A model at an address: behind another address the same name may have another window."""
+    """A model at an address. At another address, a model of the same name may have another window."""
 
     provider: str
     base_url: str
@@ -56,9 +55,9 @@ class Endpoint(Value, frozen=True):
 
 
 class Learned(Value, frozen=True):
-    """What the errors and the bills of an endpoint have taught: its window, and its tokens per token of o200k_base.
+    """What was learned from an endpoint's errors and bills: its window, and its tokens per token of o200k_base.
 
-    `text` is the error that taught the window, `guessed` says that it named no number; times are in seconds since 1970.
+    `text` is the error that revealed the window; `guessed` if it named no number. Times are in seconds since 1970.
     """
 
     window: int | None = None
@@ -70,52 +69,52 @@ class Learned(Value, frozen=True):
 
 
 class StoredTimeline(Timeline, Protocol):
-    """A session in a store. When `append` raises StoreError nothing of that call was recorded, and it can go on."""
+    """A session in a store. If `append` raises StoreError, nothing of that call was recorded; the session is usable."""
 
     def texts(self) -> list[str]:
-        """All that this session keeps outside its log."""
+        """All texts that this session stores outside its log."""
         ...
 
     def configured(self) -> Configured | None:
-        """What the last request was made with, without reading the log; None before the first."""
+        """The configuration of the last request, without reading the log; None before the first."""
         ...
 
 
 class Store(Protocol):
     """All sessions of a user: in one SQLite file, or in a PostgreSQL database that many machines share.
 
-    Reading never makes anything; the first write makes what is missing. Every method raises StoreError when the
-    storage cannot be used.
+    Reading creates nothing; the first write creates what is missing. Every method raises StoreError if the storage
+    cannot be used.
     """
 
     @property
     def place(self) -> str:
-        """Where it is, for people: a path, or an address without its password."""
+        """The location, for people: a path, or an address without its password."""
         ...
 
     def close(self) -> None: ...
 
     def create(self, project: str, *, agent: str = "", channel: str = "", chat_id: str = "") -> StoredTimeline:
-        """A new session. It is stored as soon as something has been recorded in it, not before."""
+        """A new session. It is stored when the first fact is recorded in it."""
         ...
 
     def open(self, session: str, *, write: bool) -> StoredTimeline:
-        """A session by its id, or by a beginning that no other id has. Raises UserError, SessionInUse."""
+        """A session by its id or a unique beginning of it. Raises UserError, SessionInUse."""
         ...
 
     def open_chat(self, project: str, agent: str, channel: str, chat_id: str) -> StoredTimeline:
-        """The one session of a served chat, for writing; made when there is none. Raises SessionInUse.
+        """The session of a served chat, for writing; created if there is none. Raises SessionInUse.
 
-        However many processes ask at the same time, a chat has one session.
+        A chat has one session, however many processes open it at the same time.
         """
         ...
 
     def latest(self, project: str) -> str | None:
-        """The session of the project in which something happened last."""
+        """The project's session with the latest activity."""
         ...
 
     def find(self, agent: str, channel: str, chat_id: str) -> str | None:
-        """The session of a served chat: the newest that is not a fork of it."""
+        """The newest session of a served chat that is not a fork."""
         ...
 
     def sessions(self, project: str | None = None, limit: int | None = None) -> list[SessionInfo]:
@@ -127,7 +126,7 @@ class Store(Protocol):
         ...
 
     def fork(self, session: str, at: int | None = None) -> str:
-        """A new session that begins with the events up to `at` (all, if None) and goes its own way from there."""
+        """A new session that begins with the events up to `at` (default: all) of another."""
         ...
 
     def adopt(
@@ -140,58 +139,58 @@ class Store(Protocol):
     ) -> str:
         """Store a session that was recorded elsewhere, with its own times. Positions count from 1.
 
-        `like` is the session that it copies from another store: its id, chat and origin are taken over.
-        Raises UserError when there is such a session already.
+        `like` is the row of the session that is copied from another store: its id, chat and origin are kept.
+        Raises UserError if there is such a session already.
         """
         ...
 
     def delete(self, session: str) -> None:
-        """Remove a session with everything that only it has. Raises SessionInUse while it is being written."""
+        """Remove a session and everything that belongs to it alone. Raises SessionInUse while it is being written."""
         ...
 
     def prune(
         self, *, older_than_s: float | None = None, keep: int | None = None, project: str | None = None
     ) -> list[str]:
-        """Delete sessions in which nothing happened for so long, or all but the newest `keep`.
+        """Delete sessions that were inactive for so long, or all but the newest `keep`.
 
-        With both, what fits both. Returns the ids that are gone; sessions in use stay.
+        With both arguments, only sessions that match both. Returns the deleted ids; sessions in use stay.
         """
         ...
 
     def search(
         self, query: str, *, project: str | None = None, exclude: str | None = None, limit: int = 20
     ) -> list[Hit]:
-        """Events of all sessions that hold the words of the query, best first; `exclude` leaves out one session.
+        """Events of all sessions that match the query, best first; `exclude` leaves out one session.
 
-        An entry that was removed since is found too: what is live is for `folds.entries` to say.
+        Removed entries match too: `folds.entries` says which are live.
         """
         ...
 
     def spent(self, *, since: float = 0.0, project: str | None = None) -> Iterator[tuple[str, TimelineEvent]]:
-        """Every bill since a moment, with its session, oldest first; what a fork copied is not billed again."""
+        """Every bill since a time, with its session, oldest first. Bills that a fork copied are not repeated."""
         ...
 
     def learned(self, endpoint: Endpoint) -> Learned: ...
 
     def all_learned(self) -> list[tuple[Endpoint, Learned]]:
-        """What every endpoint taught, by model."""
+        """Everything learned from endpoints, by model."""
         ...
 
     def learn_window(self, endpoint: Endpoint, window: int, *, text: str, guessed: bool = False) -> None:
-        """Remember the window that an error taught, and its words."""
+        """Store the window that an error revealed, with the error's text."""
         ...
 
     def learn_factor(self, endpoint: Endpoint, factor: float) -> None:
-        """Remember what bills taught of the model's tokens."""
+        """Store the factor that bills revealed for the model's tokens."""
         ...
 
     def forget(self, model: str | None = None) -> list[Endpoint]:
-        """Drop what was learned of a model wherever it was met, or of all. Returns what is gone."""
+        """Drop what was learned about a model at every endpoint, or about all models. Returns what was dropped."""
         ...
 
 
 class SessionRow(Value, frozen=True):
-    """What a store holds of a session besides its events."""
+    """What a store has of a session besides its events."""
 
     id: str
     project: str
@@ -208,12 +207,12 @@ def new_row(project: str, created: float, *, agent: str = "", channel: str = "",
 
 
 def new_id() -> str:
-    """Ten hex digits: short enough to type, and a beginning of it will do."""
+    """Ten hex digits: short enough to type; a unique beginning is enough."""
     return os.urandom(5).hex()
 
 
 def adopted_row(project: str, events: Sequence[TimelineEvent], like: SessionInfo | None, now: float) -> SessionRow:
-    """Raises UserError when the events are not numbered as a session's are."""
+    """The row of a session that is stored from elsewhere. Raises UserError if its events are not numbered 1, 2, 3…"""
     if misplaced := next((event.at for place, event in enumerate(events, 1) if event.at != place), None):
         raise UserError(f"The events to store must be numbered 1, 2, 3 …; number {misplaced} is out of order.")
     if like is None:
@@ -226,7 +225,7 @@ def adopted_row(project: str, events: Sequence[TimelineEvent], like: SessionInfo
 def pick(
     session: str, matches: Sequence[tuple[int, SessionRow]], all_ids: Callable[[], Sequence[str]]
 ) -> tuple[int, SessionRow]:
-    """The session that an id, or the beginning of one, names. Raises UserError, which says what there is."""
+    """The session with this id or beginning of an id. Raises UserError with the closest ids."""
     exact = [match for match in matches if match[1].id == session] or list(matches)
     if len(exact) == 1:
         return exact[0]
@@ -238,7 +237,7 @@ def pick(
 
 
 def _near(session: str, ids: Sequence[str]) -> str:
-    from difflib import get_close_matches  # only on this error's path
+    from difflib import get_close_matches  # start-up time: only for this error
 
     if not ids:
         return "Nothing has been stored yet."
@@ -252,7 +251,7 @@ def _some(ids: Sequence[str]) -> str:
 
 
 def fork_row(row: SessionRow, at: int | None, last: int, now: float) -> SessionRow:
-    """Raises UserError when there is nothing at that position."""
+    """The row of a fork. Raises UserError if there is no event at that position."""
     upto = last if at is None else at
     if not 0 <= upto <= last:
         raise UserError(f"Session {row.id} can be forked at 0 to {last}, not at {upto}.")
@@ -304,7 +303,7 @@ def event_of(at: int, time: float, fact: bytes) -> TimelineEvent:
 
 
 def newest_configured(rows: Sequence[tuple[int, float, bytes]]) -> Configured | None:
-    """The fact of the one row, if there is one, of the kind `configured`."""
+    """The fact in the row of the kind `configured`, if there is one."""
     for row in rows:
         fact = event_of(*row).fact
         assert isinstance(fact, Configured)
@@ -313,8 +312,8 @@ def newest_configured(rows: Sequence[tuple[int, float, bytes]]) -> Configured | 
 
 
 def _however_deep(convert: Callable[[Any], T], value: Any) -> T:
-    # A model may nest the arguments of a call as deep as its dialect could just read. What was recorded once must
-    # be readable for ever, from a deeper stack too.
+    # A model may nest the arguments of a call as deep as its dialect could just read. What was recorded must
+    # stay readable, also from a deeper stack.
     try:
         return convert(value)
     except RecursionError:
