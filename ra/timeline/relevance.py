@@ -1,4 +1,4 @@
-"""Orders the matches of a search: first those whose best passage has most of the words of the question, rare ones first.
+"""Orders the matches of a search: first those whose best passage has most of the question, rare words above all.
 
 A question in plain words shares few words with its answer, and many of those carry no meaning ("what", "my", "is").
 These stop words are dropped, the others are searched as prefixes, and an event is as good as its best passage: words
