@@ -97,6 +97,8 @@ def show_context(app: App, prepared: Prepared, streams: Streams) -> int:
     skills = app.files.skill_sections() if app.options.tools else ()
     for section in (*app.discovered, *skills):
         streams.out(f"{visible_line(section.name)}\t{section.tier}\t{len(section.content.encode()):,} bytes\n")
+    for name, folder in app.files.below():
+        streams.out(f"{visible_line(name)}\tlater\tread when a tool first touches {visible_line(folder)}\n")
     for name, what in app.files.offers:
         streams.out(f"/{visible_line(name)}\tcommand\t{visible_line(what, 80)}\n")
     for server in app.config.agent.mcp_servers:

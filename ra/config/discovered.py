@@ -49,6 +49,11 @@ class DiscoveredFiles:
             return ()
         return discovery.nested(path, resolved.cwd, resolved.root, settings.patterns, given=given).sections
 
+    def below(self) -> list[tuple[str, str]]:
+        """The instruction files of subdirectories, each with its folder: nothing of them is read yet."""
+        resolved, settings = self._resolved, self._resolved.config.agent.context
+        return discovery.below(resolved.cwd, resolved.root, settings.patterns) if settings.enabled else []
+
     @cached_property
     def skills(self) -> "Skills | None":
         """None where no folder could hold any: then nothing is loaded for them."""

@@ -20,6 +20,7 @@ from ra.system.secret_names import is_secret
 
 MAX_BYTES = 32 * 1024
 USER_FILES = ("AGENTS.md", "CLAUDE.md")  # in the folder of the user's own configuration
+MAX_FOLDERS = 20_000  # in which a list of instruction files looks
 MAX_MATCHES = 50  # files per directory that one pattern with a * may name
 
 # A dependency's instructions are for those who work on the dependency.
@@ -88,6 +89,19 @@ def nested(
     gathering = _Gathering(given, None, uid)
     gathering.folders(_way(root, folder), _Bounds(root), patterns)
     return gathering.discovered()
+
+
+def below(cwd: Path, root: Path, patterns: Sequence[str] = INSTRUCTION_FILES) -> list[tuple[str, str]]:
+    """The instruction files of other directories, each with its directory: `nested` reads it once a tool goes there."""
+    cwd, root = Path(os.path.realpath(cwd)), Path(os.path.realpath(root))
+    files: list[tuple[str, str]] = []
+    on_the_way = set(_way(root, cwd))
+    for folder, subfolders, _ in islice(os.walk(root), MAX_FOLDERS):
+        subfolders[:] = sorted(name for name in subfolders if name not in FOREIGN)
+        if Path(folder) not in on_the_way:
+            paths = [path for pattern in patterns for path in _matches(Path(folder), pattern, [])]
+            files += [(os.path.relpath(path, root), os.path.relpath(folder, root)) for path in paths]
+    return files
 
 
 def user_files(home: Path | None, settings_folder: Path | None) -> list[Path]:

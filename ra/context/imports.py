@@ -31,7 +31,15 @@ def target(name: str, importer: Path, home: Path | None) -> Path | None:
     """The path that an import means, counted from the importing file; None for a text that can be none."""
     if name.startswith("~/"):
         return home / name[2:] if home else None
-    return None if "\0" in name or len(name) > 1000 else importer.parent / name
+    if "\0" in name or len(name) > 1000:
+        return None
+    path = importer.parent / name
+    return path if os.path.lexists(path) else importer.parent / without_heading(name)
+
+
+def without_heading(name: str) -> str:
+    """`docs/style.md` of `docs/style.md#tables`: the whole file is read."""
+    return name.partition("#")[0] or name
 
 
 def refusal(path: Path, boundary: Path) -> str:
@@ -45,4 +53,4 @@ def refusal(path: Path, boundary: Path) -> str:
 
 def is_missed(name: str) -> bool:
     """Whether a name that leads nowhere was surely meant as a file."""
-    return name.casefold().endswith(_DOCUMENTS)
+    return without_heading(name).casefold().endswith(_DOCUMENTS)

@@ -82,8 +82,8 @@ def _media(file: BinaryIO, head: bytes, media: str, size: int, name: str) -> Ima
     data = head + file.read(limit + 1 - len(head))
     if media != PDF:
         try:
-            data, media = images.fit_image(data, media)
-        except images.TooLarge as error:
+            data, media = images.fit_image(data)
+        except images.UnfitImage as error:
             raise Unreadable(str(error)) from error
         return Image(media, data)
     if len(data) > limit:

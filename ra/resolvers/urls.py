@@ -8,7 +8,7 @@ from ra.resolvers.files import candidates
 from ra.resolvers.pages import CUT, FetchedPage, FetchFailed, page_text
 from ra.resolvers.resolver import Resolution, ResolverContext
 from ra.system import images
-from ra.system.files import IMAGE_TYPES, PDF
+from ra.system.files import IMAGE_TYPES, PDF, media_type
 
 MAX_CHARS = 400_000
 
@@ -39,10 +39,12 @@ def page_blocks(page: FetchedPage) -> tuple[Content, ...]:
             raise FetchFailed(f"{page.media_type} of more than 5 MB")
         head = Text(label("page", f"[{page.media_type}, next block]", url=page.url))
         if page.media_type == PDF:
+            if media_type(page.body) != PDF:
+                raise FetchFailed("it says that it is a PDF, and is none")
             return (head, Document(page.media_type, page.body, page.url.rpartition("/")[2]))
         try:
-            data, media = images.fit_image(page.body, page.media_type)
-        except images.TooLarge as error:
+            data, media = images.fit_image(page.body)
+        except images.UnfitImage as error:
             raise FetchFailed(f"the image {error}") from error
         return (head, Image(media, data))
     text = page_text(page)

@@ -17,7 +17,6 @@ from ra.core.text import label
 from ra.session.prepare import Prepared
 from ra.session.session import Session
 from ra.system import images
-from ra.system.files import media_type
 
 _LINES = re.compile(r"L?(\d{1,9})(?:[:-]L?(\d{1,9}))?")
 """`#L10:20` of Zed, `#L10-L20` of others."""
@@ -110,12 +109,9 @@ def _blob(resource: schema.BlobResourceContents) -> Content:
 
 def _image(data: str) -> Image:
     content = _decoded(data, "an image")
-    kind = media_type(content[:16])
-    if not kind.startswith("image/"):
-        raise wrong("An image must be a PNG, JPEG, GIF or WebP.")
     try:
-        content, kind = images.fit_image(content, kind)
-    except images.TooLarge as error:
+        content, kind = images.fit_image(content)
+    except images.UnfitImage as error:
         raise wrong(f"The image {error}.") from error
     return Image(kind, content)
 

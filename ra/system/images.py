@@ -1,7 +1,9 @@
-"""Scales images down for models: providers refuse an image with too many bytes or too long an edge."""
+"""Fits images to models: providers refuse one with too many bytes, too long an edge or another type than it says."""
 
 import io
 import struct
+
+from ra.system.files import IMAGE_TYPES, media_type
 
 MAX_BYTES = 5_000_000  # the providers' limit for one image
 MAX_EDGE = 8000  # pixels; Anthropic refuses more
@@ -11,23 +13,29 @@ MAX_SOURCE_BYTES = 50_000_000  # the largest file that is read for scaling
 INSTALL = "pip install 'ra-agent[images]' to scale it"
 
 
-class TooLarge(Exception):
-    """An image that cannot be sent as it is; the text gives the reason and a remedy."""
+class UnfitImage(Exception):
+    """An image that no provider takes; the text gives the reason and a remedy."""
 
 
-def fit_image(data: bytes, media: str) -> tuple[bytes, str]:
-    """The image, scaled down if necessary, and its media type. Raises TooLarge."""
+def fit_image(data: bytes) -> tuple[bytes, str]:
+    """The image, scaled down if necessary, and its media type: what its bytes say, whatever its name or server says.
+
+    Raises UnfitImage.
+    """
+    media = media_type(data)
+    if media not in IMAGE_TYPES:
+        raise UnfitImage("is no PNG, JPEG, GIF or WebP")
     width, height = _edges(data)
     if len(data) <= MAX_BYTES and max(width, height) <= MAX_EDGE:
         return data, media
     why = f"{len(data):,} bytes" if len(data) > MAX_BYTES else f"{width:,} × {height:,} pixels"
     limit = f"{MAX_BYTES:,}" if len(data) > MAX_BYTES else f"{MAX_EDGE:,}"
     if len(data) > MAX_SOURCE_BYTES:
-        raise TooLarge(f"is too large: {why}, and images above {MAX_SOURCE_BYTES:,} bytes are not scaled")
+        raise UnfitImage(f"is too large: {why}, and images above {MAX_SOURCE_BYTES:,} bytes are not scaled")
     try:
         from PIL import Image  # an optional extra: most installations send no large images
     except ImportError as error:
-        raise TooLarge(f"is too large: {why}, the limit for {media} is {limit}; {INSTALL}") from error
+        raise UnfitImage(f"is too large: {why}, the limit for {media} is {limit}; {INSTALL}") from error
     try:
         with Image.open(io.BytesIO(data)) as image:
             image.thumbnail((SCALED_EDGE, SCALED_EDGE))
@@ -36,9 +44,11 @@ def fit_image(data: bytes, media: str) -> tuple[bytes, str]:
             scaled = io.BytesIO()
             target.save(scaled, kind, **({"quality": 85} if kind == "JPEG" else {"optimize": True}))
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise TooLarge(f"is too large ({why}) and cannot be scaled: it is damaged, or in an unknown format") from error
+        raise UnfitImage(
+            f"is too large ({why}) and cannot be scaled: it is damaged, or in an unknown format"
+        ) from error
     if len(scaled.getvalue()) > MAX_BYTES:
-        raise TooLarge(f"is too large ({why}), even after scaling")
+        raise UnfitImage(f"is too large ({why}), even after scaling")
     return scaled.getvalue(), f"image/{kind.lower()}"
 
 

@@ -61,6 +61,27 @@ def test_show_context_lists_everything(shell: Shell, project: Path, hello: Any) 
     ]
 
 
+def test_instruction_files_of_subdirectories_are_listed_with_what_makes_them_read(shell: Shell, project: Path) -> None:
+    for folder in ("node_modules/x", "a/node_modules/y"):
+        (project / folder).mkdir(parents=True)
+        (project / folder / "AGENTS.md").write_text("not ours")
+    rows = [line.split("\t") for line in shell.ra("--show-context", cwd=project / "a").stdout.decode().splitlines()]
+    assert [row[0] for row in rows if row[1] == "stable" and row[0].endswith("AGENTS.md")] == [
+        "AGENTS.md",
+        "a/AGENTS.md",
+    ]
+    assert [row for row in rows if row[1] == "later"] == [
+        ["a/b/AGENTS.md", "later", "read when a tool first touches a/b"]
+    ]
+
+
+def test_an_import_that_names_a_heading_reads_the_file(shell: Shell, project: Path) -> None:
+    (project / "CLAUDE.md").write_text("See @docs/style.md#money and @docs/gone.md#money.")
+    done = shell.ra("--show-context")
+    assert b"docs/style.md\tstable" in done.stdout
+    assert b"imports @docs/gone.md#money, which is not there" in done.stdout
+
+
 def test_what_is_found_is_listed_without_a_key_and_without_a_provider(shell: Shell, project: Path) -> None:
     done = shell.ra("--show-context", "-m", "no-such-model", "see @docs/style.md and @missing.md")
     assert (done.returncode, b"docs/style.md\tstable" in done.stdout) == (0, True)

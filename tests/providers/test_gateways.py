@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from ra.core.errors import UserError
 from ra.core.messages import Image, Message, Text, Thinking, ToolCall, ToolResult, say
@@ -74,6 +75,14 @@ def test_responses_carry_marks_for_claude() -> None:
 @pytest.mark.parametrize("provider", ["openai", "openai-chat"])
 def test_other_models_get_no_marks(provider: str) -> None:
     assert "cache_control" not in str(connect.body(provider, talk("gpt-5.2")))
+
+
+def test_models_of_other_vendors_get_no_cache_key() -> None:
+    asked = {
+        model: "prompt_cache_key" in connect.body("openai", structs.replace(talk(model), cache_key="s1"))
+        for model in ("gpt-5.2", "my-deployment", "gemini-2.5-pro", "claude-sonnet-4-6")
+    }
+    assert asked == {"gpt-5.2": True, "my-deployment": True, "gemini-2.5-pro": False, "claude-sonnet-4-6": False}
 
 
 def test_pictures_of_results_follow_all_results_for_claude_too() -> None:

@@ -14,6 +14,8 @@ TEXTUAL = r"text/|application/(json|xml|yaml|toml|x-yaml|javascript)$|.*\+(json|
 MINIMUM_BUDGET = 1024  # the least that Anthropic accepts
 FIRST = "(The conversation begins with the assistant.)"
 
+_OPENAI = re.compile(r"(openai/)?(gpt-(?!oss)|o\d|chatgpt)")
+
 Place = tuple[Literal["section", "message"], int]
 Speaker = Literal["user", "assistant"]
 
@@ -65,6 +67,11 @@ def turns(
 def is_claude(model: str) -> bool:
     """Whether a gateway passes requests for this model on to Anthropic's API, or to a host of it."""
     return "claude" in model.lower()
+
+
+def is_openai(model: str) -> bool:
+    """Whether the model is one of OpenAI's own, also by the name that OpenRouter has for it."""
+    return _OPENAI.match(model) is not None
 
 
 def cache_control(request: Request) -> JsonObject:

@@ -52,7 +52,8 @@ def body(request: Request, info: ModelInfo) -> JsonObject:
             payload["reasoning"] = {"effort": request.effort.level, "summary": "auto"}
         elif not claude and (least := no_thinking(request.model)):
             payload["reasoning"] = {"effort": least}
-    if request.cache_key and not claude:  # gateways refuse what Claude does not have
+    own = blocks.is_openai(request.model) or info.window is None
+    if request.cache_key and own:  # gateways refuse what the vendors of other models do not have
         payload["prompt_cache_key"] = request.cache_key
     if request.answer_schema:
         form = {"type": "json_schema", "name": "answer", "schema": request.answer_schema, "strict": True}

@@ -3,7 +3,6 @@
 Servers differ, so this dialect sends the least that all of them take and reads the most that any of them sends.
 """
 
-import re
 from collections.abc import Iterator
 
 import msgspec
@@ -35,8 +34,6 @@ DETAILS = "reasoning_details"
 BLOCKS = "thinking_blocks"
 """Where gateways put signed thinking, and want it back: OpenRouter the first, LiteLLM the second."""
 
-_OPENAI = re.compile(r"^(openai/)?(gpt-(?!oss)|o\d|chatgpt)")
-
 
 def path(request: Request) -> str:
     return "/v1/chat/completions"
@@ -47,7 +44,7 @@ def headers(api_key: str) -> dict[str, str]:
 
 
 def body(request: Request, info: ModelInfo) -> JsonObject:
-    is_openai = _OPENAI.match(request.model) is not None
+    is_openai = blocks.is_openai(request.model)
     limit, _ = blocks.room(request, info)
     messages = _marked(request) if blocks.is_claude(request.model) else _messages(request, own=is_openai)
     payload: JsonObject = {"model": request.model, "messages": messages}

@@ -54,8 +54,8 @@ def read(path: str, offset: int, limit: int, until: float) -> str | Output:
             from ra.system import images  # only for who looks at one
 
             try:
-                data, media = images.fit_image(head + file.read(images.MAX_SOURCE_BYTES), media)
-            except images.TooLarge as error:
+                data, media = images.fit_image(head + file.read(images.MAX_SOURCE_BYTES))
+            except images.UnfitImage as error:
                 raise Mistake(f"{shown(path)} {error}.") from error
             return Output((Image(media, data),))
         if media == PDF:

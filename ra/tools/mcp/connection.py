@@ -98,7 +98,8 @@ class McpConnection:
         except TimeoutError as error:
             raise Unreachable(self._late(), silent=True) from error
         except Exception as error:  # the SDK raises whatever its layers raise
-            raise Unreachable(f"its tools cannot be listed: {_words(error)}") from error
+            why = f"its tools cannot be listed: {_words(error)}"
+            raise Unreachable(f"{why}{self._said() if self._ended.is_set() else ''}") from error
 
     async def call(self, tool: str, args: JsonObject, say: Say) -> Output:
         """Raises Mistake for what the server says is wrong, and Unreachable."""

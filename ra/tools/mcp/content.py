@@ -9,7 +9,7 @@ import msgspec
 
 from ra.core.messages import Content, Document, Image, Text
 from ra.system import images
-from ra.system.files import IMAGE_TYPES
+from ra.system.files import IMAGE_TYPES, PDF, media_type
 from ra.system.process import Ends
 
 if TYPE_CHECKING:
@@ -93,11 +93,11 @@ def _binary(data: str, kind: str, what: str) -> Content:
         return Text(f"[{what}: {len(raw):,} bytes are more than {MAX_BINARY_BYTES:,}; left out]")
     if kind in IMAGE_TYPES:
         try:
-            raw, kind = images.fit_image(raw, kind)
-        except images.TooLarge as error:
+            raw, kind = images.fit_image(raw)
+        except images.UnfitImage as error:
             return Text(f"[{what} {error}; left out]")
         return Image(kind, raw)
-    if kind == "application/pdf":
+    if kind == PDF and media_type(raw) == PDF:
         return Document(kind, raw, what)
     if kind.startswith("text/") or kind == "application/json":
         return Text(raw.decode("utf-8", "replace"))

@@ -68,6 +68,7 @@ class Servers:
         self._users = 0
         self._refreshing: set[asyncio.Task[Any]] = set()
         self._current: dict[str, Listing] | None = None  # what sessions are offered; replaced, never changed
+        self._late: dict[str, Listing] = {}
         self._relisting: dict[str, asyncio.Task[None]] = {}
         self._stale: set[str] = set()  # servers that have changed since they were asked
         self._changes: dict[str, int] = {}
@@ -80,6 +81,8 @@ class Servers:
         self._users += 1
         if self._current is None:
             self._current = self.listings()
+            for name, listing in [*self._late.items()]:  # before the line above was done
+                self._offer(name, listing)
             for name, listing in self._current.items():
                 if listing.failed:
                     self._warn(f"The MCP server {name} is not there: {listing.failed}. `ra mcp list` tries again.")
@@ -111,6 +114,8 @@ class Servers:
                 listings[server.name] = Listing(failed=wrong)
             elif stored is not None:
                 listings[server.name] = stored
+                if stored.silent:
+                    self._run(self._learn_late(server))
             elif not wrong:
                 wanted.append(server)
         if wanted:
@@ -169,15 +174,13 @@ class Servers:
         """Ask all at once. Those that have not answered after `most_s` go on in the background."""
         tasks = {server.name: asyncio.create_task(self._learn(server)) for server in servers}
         _, late = await asyncio.wait(tasks.values(), timeout=most_s)
-        for task in late:
-            self._refreshing.add(task)
-            task.add_done_callback(self._refreshing.discard)
         listings = {}
         for server in servers:
             if tasks[server.name] in late:
-                why = f"it has not answered after {most_s:g} s, and this session does not wait for it"
+                why = f"it has not answered after {most_s:g} s; its tools come when it does"
                 listings[server.name] = Listing(failed=why, silent=True, learned=self._clock())
                 self._keep(server, listings[server.name])  # a start soon after this one does not wait again
+                self._await_late(server.name, tasks[server.name])
             else:
                 listings[server.name] = tasks[server.name].result()
         return listings
@@ -216,14 +219,31 @@ class Servers:
             self._refreshing.add(task)
             task.add_done_callback(self._refreshing.discard)
 
+    async def _learn_late(self, server: McpServerSettings) -> None:
+        self._await_late(server.name, asyncio.create_task(self._learn(server)))
+
+    def _await_late(self, name: str, task: "asyncio.Task[Listing]") -> None:
+        """A server that a start did not wait for is offered from the request on that follows its answer."""
+
+        def came(task: "asyncio.Task[Listing]") -> None:
+            self._refreshing.discard(task)
+            if not task.cancelled() and task.exception() is None:
+                self._late[name] = task.result()
+                self._offer(name, self._late[name])
+
+        self._refreshing.add(task)
+        task.add_done_callback(came)
+
+    def _offer(self, name: str, listing: Listing) -> None:
+        current = self._current
+        if not listing.failed and current is not None and _differs(current.get(name), listing):
+            self._current = {**current, name: listing}
+
     async def _relist(self, server: McpServerSettings) -> None:
         try:
             while server.name in self._stale:
                 self._stale.discard(server.name)
-                listing = await self._learn(server, again=True)
-                current = self._current
-                if not listing.failed and current is not None and _differs(current.get(server.name), listing):
-                    self._current = {**current, server.name: listing}
+                self._offer(server.name, await self._learn(server, again=True))
         finally:
             del self._relisting[server.name]
 

@@ -11,14 +11,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-import msgspec
-
 from ra.system.launch import under_reaper
 from ra.system.process import Ends, end_piped, start_piped
 from ra.tools.mcp.schemas import readable
 
 MAX_LINE_BYTES = 32 << 20
-_ANSWER = re.compile(rb'^\s*\{(?=[^{}\[]*"jsonrpc")[^{}\[]*"id"\s*:\s*(\d+)')
+_ANSWER = re.compile(rb'^\s*\{(?=[^{}\[]*"jsonrpc")(?![^{}\[]*"method")[^{}\[]*"id"\s*:\s*(\d+)')
 LEAVE_S = 0.5
 """How long a server may take to end by itself when its input closes."""
 
@@ -70,19 +68,12 @@ class Program:
     async def _read(self, process: asyncio.subprocess.Process, stream: Any) -> None:
         import anyio
         from mcp.shared.message import SessionMessage
-        from mcp_types import jsonrpc_message_adapter
 
         assert process.stdout
         try:
             while line := await process.stdout.readline():
-                if not line.strip():
-                    continue
-                try:
-                    message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-                except ValueError:
-                    if (repaired := _repaired(line)) is None:
-                        continue  # a line of log on stdout; the protocol forbids it, and servers do it
-                    message = jsonrpc_message_adapter.validate_python(repaired, by_name=False)
+                if (message := _message(line)) is None:
+                    continue  # a line of log on stdout; the protocol forbids it, and servers do it
                 if isinstance(result := getattr(message, "result", None), dict) and "tools" in result:
                     result["tools"] = readable(result["tools"])
                 await stream.send(SessionMessage(message))
@@ -100,22 +91,32 @@ class Program:
             self._stderr.add(data)
 
 
-def _repaired(line: bytes) -> Any:
-    """A message that the SDK does not read: without halves of characters, which servers that cut text leave in it.
+def _message(line: bytes) -> Any:
+    """The message of a line; None for what is no message.
 
-    An answer that cannot be mended is an error of its call, which would wait for ever. None for what is no message.
+    What the SDK does not read is tried without halves of characters, which servers that cut text leave in it. An
+    answer that cannot be read even so is an error of its call, which would wait for ever.
     """
+    import pydantic
+    from mcp_types import jsonrpc_message_adapter
+
+    with contextlib.suppress(ValueError):
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
     try:
         message = json.loads(line)
         if not isinstance(message, dict) or "jsonrpc" not in message:
             return None
         text = json.dumps(message, ensure_ascii=False).encode("utf-8", "replace")
-        return msgspec.json.decode(text)
+        return jsonrpc_message_adapter.validate_json(text, by_name=False)
     except (ValueError, RecursionError) as error:
         if (match := _ANSWER.search(line)) is None:
             return None
-        why = {"code": -32700, "message": f"its answer cannot be read ({type(error).__name__}: {error})"}
-        return {"jsonrpc": "2.0", "id": int(match[1]), "error": why}
+        why = (
+            "not of the protocol" if isinstance(error, pydantic.ValidationError) else f"{type(error).__name__}: {error}"
+        )
+        fault = {"code": -32700, "message": f"its answer cannot be read ({why})"}
+        answer = {"jsonrpc": "2.0", "id": int(match[1]), "error": fault}
+        return jsonrpc_message_adapter.validate_python(answer, by_name=False)
 
 
 async def _write(process: asyncio.subprocess.Process, stream: Any) -> None:

@@ -5,6 +5,8 @@ It asks and changes as `asking.py` does, and it lies as it is told: huge, invali
 
 import json
 import sys
+import time
+from pathlib import Path
 from typing import Any
 
 TEXT = {"type": "text", "text": "cut in a smile: \ud83d"}
@@ -75,6 +77,9 @@ def lie(id: Any, how: str) -> None:
     elif how == "deep":
         sys.stdout.write(f'{{"jsonrpc": "2.0", "id": {id}, "result": {"[" * 5000}{"]" * 5000}}}\n')
         sys.stdout.flush()
+    elif how == "null":
+        send(method=7, id=id)
+        send(id=id, result=None)
     elif how == "nothing":
         send(id=id, result={"content": [], "isError": True})
     elif how == "crash":
@@ -110,6 +115,10 @@ def listing() -> dict[str, Any]:
         tools += [{"name": "bare"}, {"inputSchema": schema}, "no tool"]
     return {"tools": tools, **({"nextCursor": "again"} if "endless" in LIES else {})}
 
+
+for lie in LIES:
+    while lie.startswith("/") and not Path(lie).exists():  # begins late: when the test makes this file
+        time.sleep(0.02)
 
 while True:
     message = receive()

@@ -234,6 +234,7 @@ def test_a_result_of_the_wrong_shape_is_an_error_of_that_call_alone(world: World
     [
         ("half", False, "cut in a smile: ?"),
         ("deep", True, "its answer cannot be read"),
+        ("null", True, "its answer cannot be read (not of the protocol)"),
         ("nothing", True, "[the server gave no reason]"),
         ("crash", True, "The MCP server toy ended during the call (it said: out of memory)."),
         ("line", True, "(it said: a line of more than 32 MiB)"),

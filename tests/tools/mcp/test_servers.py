@@ -25,6 +25,7 @@ from tests.tools.kit import toolbox, words
 from tests.tools.mcp.toy import PNG
 
 TOY = str(Path(__file__).with_name("toy.py"))
+LINES = str(Path(__file__).with_name("lines.py"))
 OWNER = os.environ.get("PYTEST_XDIST_WORKER", "alone")  # tests of other workers start toys at the same time
 ALL = (parse_rule("mcp__*", "allow"),)
 
@@ -367,3 +368,28 @@ def test_a_start_does_not_wait_for_a_server_that_hangs(world: World) -> None:
     assert "slow is not there: it has not answered after 0.5 s" in world.warnings[-1]
     asyncio.run(servers.close())
     assert children() == []
+
+
+def test_a_server_that_answers_late_is_there_from_then_on_and_at_the_next_start(world: World) -> None:
+    go = world.folder / "go"
+    late = McpServerSettings(name="late", command=sys.executable, args=(LINES, str(go)), timeout=30)
+
+    async def until_there(box: Toolbox) -> None:
+        while not box.refresh():
+            await asyncio.sleep(0.02)
+        await box.close()
+
+    async def twice() -> list[set[str]]:
+        offered = []
+        for servers in (world.servers(late, start_s=0.2), world.servers(late, start_s=0.2)):
+            box = toolbox(world.folder, rules=ALL, mcp=servers)
+            offered.append({spec.name for spec in box.specs if spec.name.startswith("mcp__")})
+            if servers is world.made[0]:
+                await box.close()  # it ends before the server answers
+        go.touch()
+        await asyncio.wait_for(until_there(box), 30)
+        offered.append({spec.name for spec in box.specs if spec.name.startswith("mcp__late__w")})
+        return offered
+
+    assert asyncio.run(twice()) == [set(), set(), {"mcp__late__write"}]
+    assert "its tools come when it does" in world.warnings[0]
