@@ -19,10 +19,11 @@ CONFIGURATION = """\
 Generated from the program by `python -m tests.regenerate`; [`ra.yaml.example`](../ra.yaml.example) shows the same keys
 as a file that you can copy from.
 
-Later wins: defaults < your file (`$XDG_CONFIG_HOME/ra/ra.yaml`) < the project's `ra.yaml`, from the git root down to
-the working directory < `--config FILE` < `--set key=value` and flags. `ra --show-config` prints what holds, with the
-origin of each value. Keys are camelCase; snake_case is read as well. `${VAR}` must be set, `${VAR:-default}` need not.
-A wrong value is refused with key, value, file and line; an unknown key with the nearest known one.
+Later settings override earlier ones: defaults < your file (`$XDG_CONFIG_HOME/ra/ra.yaml`) < the project's `ra.yaml`,
+from the git root down to the working directory < `--config FILE` < `--set key=value` and flags. `ra --show-config`
+prints the result, and where each value comes from. Keys are in camelCase; `ra` reads snake_case too. `${VAR}` is
+replaced by an environment variable, which must be set; `${VAR:-default}` has a default. A wrong value is an error that
+names the key, the value, the file and the line. For an unknown key `ra` suggests the nearest one.
 
 """
 
@@ -33,8 +34,8 @@ Generated from the program by `python -m tests.regenerate`.
 
 ## ra [flags] [prompt]
 
-A first word that is a command runs it; anything else is the prompt, and so is everything after `--`. Without a prompt,
-on a terminal, `ra` is [interactive](repl.md). Piped text follows the prompt as a block of its own.
+If the first word is a command, `ra` runs it. Anything else is the prompt, and so is everything after `--`. On a
+terminal, `ra` without a prompt starts [a conversation](repl.md). Piped text follows the prompt as a separate block.
 
 """
 
@@ -44,11 +45,11 @@ EXIT_CODES = """\
 | code | meaning |
 |---|---|
 | 0 | answered |
-| 1 | failed: provider, tool, internal |
-| 2 | usage or configuration |
+| 1 | failed: an error of the provider, a tool or `ra` itself |
+| 2 | wrong usage or configuration |
 | 3 | stopped by a limit or by middleware |
-| 4 | refused: permission or trust |
-| 5 | the model gave an empty or refused answer |
+| 4 | refused: a permission or trust is missing |
+| 5 | the model gave no answer, or refused to answer |
 | 75 | the session is in use by another process |
 | 130, 143 | SIGINT, SIGTERM |
 """
@@ -81,19 +82,24 @@ def _command(name: str) -> str:
 def _described(path: str, command: Any, *, top: bool = False) -> Iterator[str]:
     arguments = [param for param in command.params if param.param_type_name == "argument"]
     options = [param for param in command.params if param.param_type_name == "option" and param.name != "help"]
+    options = [param for param in options if not param.hidden]
     inner = getattr(command, "commands", {})
-    words = [param.metavar or param.name.upper() for param in arguments]
+    words = [_named(param) if param.required else f"[{_named(param)}]" for param in arguments]
     usage = " ".join([path, *(["[flags]"] if options else []), *words, *(["COMMAND …"] if inner else [])])
     if not top:
         yield f"### {path}\n"
     yield f"`{usage}`\n"
     yield " ".join((command.help or "").split()) + "\n"
-    rows = [(param.metavar or param.name.upper(), param) for param in arguments]
+    rows = [(_named(param), param) for param in arguments]
     rows += [(", ".join([*param.opts, *param.secondary_opts]), param) for param in options]
     if rows:
         yield "| | |\n|---|---|\n" + "".join(f"| `{_cell(name)}` | {_meaning(param)} |\n" for name, param in rows)
     for name, one in inner.items():
         yield from _described(f"{path} {name}", one)
+
+
+def _named(argument: Any) -> str:
+    return (argument.metavar or argument.name.upper()) + "…" * (argument.nargs == -1)
 
 
 def words() -> str:

@@ -25,7 +25,7 @@ _live = partial(typer.Option, rich_help_panel="Live")
 
 @app.callback()
 def bench() -> None:
-    """Compare context strategies."""
+    """Compare what context strategies cost."""
 
 
 @app.command()
@@ -34,43 +34,51 @@ def context(
     trace: Annotated[
         list[Path] | None, typer.Option("--trace", "-t", help="a transcript, or a folder of them; repeatable")
     ] = None,
-    more: Annotated[list[Path] | None, typer.Argument(help="more transcripts")] = None,
-    session: Annotated[str, typer.Option("--session", help="a session of ra's own, instead of a transcript")] = "",
-    strategies: Annotated[str, typer.Option("--strategies", help="which of them, separated by commas")] = "",
+    more: Annotated[list[Path] | None, typer.Argument(metavar="FILE", help="more transcripts")] = None,
+    session: Annotated[str, typer.Option("--session", help="a stored session instead of a transcript")] = "",
+    strategies: Annotated[
+        str, typer.Option("--strategies", help="the strategies to compare, separated by commas")
+    ] = "",
     preset_name: Annotated[
-        str, typer.Option("--preset", help="seed: the published comparison of layered and planner")
+        str, typer.Option("--preset", help="seed: repeat the published comparison of layered and planner")
     ] = "",
-    model: Annotated[str, typer.Option("--model", "-m", help="replay at the prices of this model")] = "",
-    window: Annotated[int | None, typer.Option("--window", min=1000, help="tokens (default: the model's own)")] = None,
+    model: Annotated[str, typer.Option("--model", "-m", help="use the prices of this model")] = "",
+    window: Annotated[
+        int | None, typer.Option("--window", min=1000, help="use a window of N tokens (default: the model's own)")
+    ] = None,
     days: Annotated[
-        float, typer.Option("--days", min=0, help="in a folder: only files of the last N days")
+        float, typer.Option("--days", min=0, help="in folders, read only files of the last N days")
     ] = files.MONTH,
-    plot_file: Annotated[Path | None, typer.Option("--plot", help="draw cost and window over time: out.svg")] = None,
-    frontier: Annotated[Path | None, typer.Option("--frontier", help="draw cost against lines: out.svg")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
-    message: Annotated[list[str] | None, _live("--message", help="live: what to ask; repeatable, turn by turn")] = None,
-    agent: Annotated[str, _live("--agent", help="which agent to ask")] = "",
-    channel: Annotated[str, _live("--channel", help="where the message seems to come from")] = "bench",
+    plot_file: Annotated[
+        Path | None, typer.Option("--plot", help="draw cost and window over time into this .svg file")
+    ] = None,
+    frontier: Annotated[
+        Path | None, typer.Option("--frontier", help="draw cost against memory into this .svg file")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
+    message: Annotated[
+        list[str] | None, _live("--message", help="ask a live agent this; repeat it for more turns")
+    ] = None,
+    agent: Annotated[str, _live("--agent", help="the agent to ask")] = "",
+    channel: Annotated[str, _live("--channel", help="the channel that the message seems to come from")] = "bench",
     chat_id: Annotated[
-        str, _live("--chat-id", help="prefix of the chat names; every strategy and run gets a chat of its own")
+        str, _live("--chat-id", help="prefix of the chat names; each strategy and run gets its own chat")
     ] = "bench",
-    repeats: Annotated[int, _live("--runs", min=1, help="how often all of it is done")] = 1,
-    turns: Annotated[int | None, _live("--turns", min=1, help="messages in the same chat; else one each")] = None,
-    url: Annotated[str, _live("--url", help="the address of a daemon to ask; without it, this process answers")] = "",
+    repeats: Annotated[int, _live("--runs", min=1, help="repeat everything N times")] = 1,
+    turns: Annotated[int | None, _live("--turns", min=1, help="send N messages in the same chat")] = None,
+    url: Annotated[str, _live("--url", help="ask the server at this address (default: answer in this process)")] = "",
     token: Annotated[
-        str, _live("--token", envvar="RA_SERVE_TOKEN", help="the daemon's token, if the daemon is not yours")
+        str, _live("--token", envvar="RA_SERVE_TOKEN", help="the token of the server, if it is not your own")
     ] = "",
-    tools: Annotated[
-        live.Tools, _live("--tools", help="what the agent may do; all: what it may do anyway")
-    ] = "read-only",
+    tools: Annotated[live.Tools, _live("--tools", help="the tools that the agent may use")] = "read-only",
     warm: Annotated[
-        bool, _live("--warm", help="ask each strategy once first, so that all start with a warm cache")
+        bool, _live("--warm", help="ask each strategy once beforehand, so that all start with a warm cache")
     ] = False,
 ) -> None:
     """Replay recorded sessions through every strategy against a simulated prompt cache. No key, no network.
 
     Reads transcripts of ra, Claude Code, Codex, Gemini CLI, OpenHands, pi, SWE-agent, and OpenAI message lists. With
-    --message, live: the same messages once per strategy, in chats of their own, in process or by a daemon.
+    --message, asks a live agent the same messages once per strategy, each in its own chat.
     """
     if message:
         if trace or more or session or preset_name or model or window or frontier:

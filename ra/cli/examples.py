@@ -1,6 +1,9 @@
 """What the help of each command shows besides its flags: examples to type, and which command comes next."""
 
+from functools import partial
 from typing import Any, NamedTuple
+
+import typer
 
 
 class Examples(NamedTuple):
@@ -14,12 +17,12 @@ COMMANDS: dict[str, Examples] = {
     "acp": Examples(
         {"ra acp": "what the editor starts", "ra -m opus acp": "with a model of your choice"}, "docs/tools.md"
     ),
-    "agent": Examples({"ra agent list": "all named agents", "ra agent show devops": "what is in effect for one"}),
+    "agent": Examples({"ra agent list": "list them", "ra agent show devops": "show one of them"}),
     "agent list": Examples(
-        {"ra agent list": "all of them", "ra agent show devops": "one of them"}, "ra agent capability ID"
+        {"ra agent list": "list them", "ra agent show devops": "one of them"}, "ra agent capability ID"
     ),
     "agent show": Examples(
-        {"ra agent show devops": "all its values", "ra agent show devops | grep model": "one of its values"},
+        {"ra agent show devops": "all values", "ra agent show devops | grep model": "one value"},
         "ra config show",
     ),
     "agent capability": Examples(
@@ -31,7 +34,7 @@ COMMANDS: dict[str, Examples] = {
     ),
     "bench": Examples(
         {
-            "ra bench context --trace ~/.claude": "your own sessions, replayed; nothing is paid",
+            "ra bench context --trace ~/.claude": "replay your own sessions; costs nothing",
             "ra bench context --preset seed": "the published comparison",
         }
     ),
@@ -43,16 +46,19 @@ COMMANDS: dict[str, Examples] = {
         "ra open FILE, ra cost --what-if auto",
     ),
     "compact": Examples(
-        {"ra compact --dry-run": "what would be hidden, and the price", "ra compact": "do it"}, "ra recall, ra context"
+        {"ra compact --dry-run": "what would be hidden, and the price", "ra compact": "hide it"},
+        "ra recall, ra context",
     ),
-    "config": Examples({"ra config show": "every value and its origin", "ra config init": "start a ra.yaml here"}),
+    "config": Examples({"ra config show": "every value and its source", "ra config init": "create a ra.yaml here"}),
     "config show": Examples(
-        {"ra config show": "every value and its origin", "ra config show | grep model": "one of them"}, "ra config init"
+        {"ra config show": "every value and its source", "ra config show | grep model": "one of them"}, "ra config init"
     ),
     "config check": Examples(
         {"ra config check": "all files", "ra config check && echo fine": "in a script"}, "ra doctor"
     ),
-    "config path": Examples({"ra config path": "both folders", 'cd "$(ra config path | tail -1)"': "go to the data"}),
+    "config path": Examples(
+        {"ra config path": "configuration and data", 'cd "$(ra config path | tail -1)"': "go to the data folder"}
+    ),
     "config import": Examples(
         {"ra config import claude": "settings of Claude Code", "ra config import codex": "settings of Codex"},
         "ra config init --user",
@@ -71,7 +77,7 @@ COMMANDS: dict[str, Examples] = {
     "cost": Examples(
         {
             "ra cost --since 7d --by source": "the last week, by source",
-            "ra cost --what-if auto": "the same under another compaction",
+            "ra cost --what-if auto": "what auto would have cost",
             "ra cost --from ~/.claude --by day": "another agent's logs",
         },
         "ra bench context, ra open",
@@ -83,7 +89,9 @@ COMMANDS: dict[str, Examples] = {
         }
     ),
     "doctor": Examples({"ra doctor": "check everything", "ra doctor --json": "for scripts"}),
-    "entry": Examples({'ra entry set style "Use tabs."': "keep a rule for good", "ra entry list": "what is kept"}),
+    "entry": Examples(
+        {'ra entry set style "Use tabs."': "keep a rule in every request", "ra entry list": "list what is kept"}
+    ),
     "entry set": Examples(
         {
             'ra entry set style "Use tabs."': "set or replace",
@@ -91,26 +99,26 @@ COMMANDS: dict[str, Examples] = {
         },
         "ra entry list, ra context",
     ),
-    "entry rm": Examples({"ra entry rm style": "remove one", "ra entry rm style --session 4f": "of another session"}),
+    "entry rm": Examples({"ra entry rm style": "remove one", "ra entry rm style --session 4f": "in another session"}),
     "entry list": Examples({"ra entry list": "as a table", "ra entry list --json": "for scripts"}, "ra entry show ID"),
     "entry show": Examples({"ra entry show style": "its text", "ra entry show style > style.md": "into a file"}),
-    "local": Examples({"ra local status": "is it there?", "ra local install": "fetch it once (98 MB)"}),
+    "local": Examples({"ra local status": "check whether it is there", "ra local install": "download it (98 MB)"}),
     "local install": Examples(
         {"ra local install": "with progress", "ra local install --quiet": "without"},
         'ra --provider local "What is the capital of France?"',
     ),
     "local status": Examples(
-        {"ra local status": "is it there?", "ra local status || ra local install": "fetch it if not"}
+        {"ra local status": "check", "ra local status || ra local install": "download it if it is missing"}
     ),
-    "mcp": Examples({"ra mcp list": "servers, their tools and tokens", "ra mcp serve": "be a server yourself"}),
+    "mcp": Examples({"ra mcp list": "servers, their tools and tokens", "ra mcp serve": "run ra as a server"}),
     "mcp list": Examples({"ra mcp list": "all servers", "ra mcp list docs": "one, with its tools"}, "docs/tools.md"),
-    "mcp login": Examples({"ra mcp login docs": "opens your browser", "ra mcp list docs": "afterwards: its tools"}),
-    "mcp logout": Examples({"ra mcp logout docs": "forget its tokens", "ra mcp login docs": "sign in again"}),
+    "mcp login": Examples({"ra mcp login docs": "opens your browser", "ra mcp list docs": "then list its tools"}),
+    "mcp logout": Examples({"ra mcp logout docs": "sign out", "ra mcp login docs": "sign in again"}),
     "mcp serve": Examples(
         {"ra mcp serve": "read-only", "ra --write --max-cost 0.50 mcp serve": "may change files, with a limit"}
     ),
     "models": Examples(
-        {"ra models opus": "names that contain opus", "ra models forget": "drop what endpoints taught"},
+        {"ra models opus": "names that contain opus", "ra models forget": "drop what ra learned from servers"},
         'ra -m MODEL "your question"',
     ),
     "open": Examples(
@@ -132,7 +140,7 @@ COMMANDS: dict[str, Examples] = {
     ),
     "permissions forget": Examples(
         {
-            "ra permissions forget 'Bash(make test)'": "take an answer back",
+            "ra permissions forget 'Bash(make test)'": "take back your yes",
             "ra permissions list": "what is left",
         }
     ),
@@ -164,8 +172,10 @@ COMMANDS: dict[str, Examples] = {
             "ra sessions copy --to postgresql://db.example/ra --all": "into a database",
         }
     ),
-    "sessions fork": Examples({"ra sessions fork 4f": "copy it", "ra sessions list": "both are there"}, "ra -c"),
-    "tour": Examples({"ra tour": "press the keys yourself", "make demo": "it plays itself"}),
+    "sessions fork": Examples(
+        {"ra sessions fork 4f": "copy it", "ra sessions list": "the copy and the original"}, "ra -c"
+    ),
+    "tour": Examples({"ra tour": "press the keys yourself", "make demo": "watch it play"}),
     "trust": Examples({"ra trust": "show, then ask", "ra trust --yes": "agree without a question"}, "docs/security.md"),
     "trust list": Examples({"ra trust list": "every trusted project", "ra trust": "what this one would run"}),
     "trust revoke": Examples({"ra trust revoke": "this project", "ra trust revoke ../shop": "another one"}),
@@ -182,9 +192,29 @@ COMMANDS["daemon"] = COMMANDS["serve"]
 def teach(command: Any, path: str) -> None:
     """Put the examples of a command and of its subcommands under their help texts."""
     if path in COMMANDS:
-        command.help = "\n\n".join([(command.help or "").strip(), *_shown(COMMANDS[path])])
+        paragraphs = [" ".join(text.split()) for text in (command.help or "").split("\n\n")]
+        command.help = "\n\n".join([*paragraphs, *_shown(COMMANDS[path])])
+    name_values(command)
     for name, inner in getattr(command, "commands", {}).items():
         teach(inner, f"{path} {name}")
+
+
+_VALUES = {"<str>": "TEXT", "<list[str]>": "TEXT", "<path>": "PATH", "<list[path]>": "PATH"} | dict.fromkeys(
+    ("<int>", "<int range>", "<float>", "<float range>"), "N"
+)
+
+
+def name_values(command: Any) -> None:
+    """Show values by words that people know. Typer shows Python types: `<int range>`, `<bool>` beside a switch."""
+    for param in (*command.params, command.get_help_option(typer.Context(command))):
+        param.display_type_rich = partial(_value, param)
+
+
+def _value(param: Any, ctx: typer.Context) -> str:
+    if param.param_type_name == "argument" or param.is_flag:
+        return ""
+    shown: str = param.metavar or param.display_type(ctx)
+    return _VALUES.get(shown.lower(), shown.strip("<>"))
 
 
 def _shown(examples: Examples) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ra.cli import flags
+from ra.cli import examples, flags
 
 
 def show(program: str) -> None:
@@ -15,7 +15,9 @@ def show(program: str) -> None:
     )(_run())
     for name, summary in flags.COMMANDS.items():
         app.command(name, help=summary)(_nothing)
-    typer.main.get_command(app).main(args=["--help"], prog_name=program, standalone_mode=False)
+    command = typer.main.get_command(app)
+    examples.name_values(command)
+    command.main(args=["--help"], prog_name=program, standalone_mode=False)
 
 
 def _text() -> str:

@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import re
 import shlex
 import subprocess
 import sys
@@ -75,6 +76,17 @@ def test_every_command_has_two_examples(path: str) -> None:
 
 def test_no_example_belongs_to_a_command_that_is_gone() -> None:
     assert set(examples.COMMANDS) == {path for path, _ in every_command()}
+
+
+def test_every_flag_and_argument_is_explained_in_words() -> None:
+    silent = [f"{path} {param.name}" for path, command in every_command() for param in command.params if not param.help]
+    assert silent == ["tour stage"]  # hidden
+
+
+@pytest.mark.parametrize("words", [("--help",), ("serve", "--help"), ("bench", "context", "--help")], ids=" ".join)
+def test_help_shows_no_names_of_python_types(shell: Shell, words: tuple[str, ...]) -> None:
+    shown = shell.ra(*words, env={"COLUMNS": "100"}).stdout.decode()
+    assert not re.search(r"<\w+|range|list\[|INTEGER|BOOLEAN", shown)
 
 
 def test_help_shows_the_examples_and_what_comes_next(shell: Shell) -> None:

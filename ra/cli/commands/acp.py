@@ -23,14 +23,12 @@ app = typer.Typer(add_completion=False, help="Let an editor drive ra: the Agent 
 
 @app.command()
 def serve(ctx: typer.Context) -> None:
-    """Run as an agent of the Agent Client Protocol on stdin and stdout, for editors such as Zed.
+    """Run as an agent for editors such as Zed, on stdin and stdout (Agent Client Protocol).
 
-    The editor asks its user what would ask on a terminal. Flags of a run stand before the command: ra -m opus acp.
+    Where ra would ask on a terminal, the editor asks you. Put the flags of a run before the command: ra -m opus acp.
     """
     if not all(_is_pipe(number) for number in (0, 1)):
-        raise UsageError(
-            "ra acp speaks with an editor over pipes; name it in the editor's settings as an agent: ra acp"
-        )
+        raise UsageError("ra acp talks to an editor over pipes. Name it in the editor's settings as an agent: ra acp")
     from ra.server.acp import serve as run  # pydantic and the protocol: only editors pay for them
 
     run(EditorProjects(ctx.obj))

@@ -14,7 +14,9 @@ from ra.context.settings import STRATEGIES
 from ra.core.errors import UsageError
 from ra.session.settings import NO_AGENTS, check_strategy
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Named agents of the configuration.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="List, show and change the named agents of the configuration."
+)
 
 HEADS = ("AGENT", "MODEL", "STRATEGY", "HANDLER", "DESCRIPTION")
 
@@ -44,8 +46,8 @@ def list_agents(ctx: typer.Context) -> None:
 
 
 @app.command()
-def show(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="ID")]) -> None:
-    """Show the configuration of one agent, each value with its origin."""
+def show(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="ID", help="the name of an agent")]) -> None:
+    """Show the configuration of one agent, and where each value comes from."""
     call: CommandContext = ctx.obj
     call.streams.out(shown(call.resolve(agent)))
 
@@ -53,13 +55,17 @@ def show(ctx: typer.Context, agent: Annotated[str, typer.Argument(metavar="ID")]
 @app.command()
 def capability(
     ctx: typer.Context,
-    agent: Annotated[str, typer.Argument(metavar="ID")],
+    agent: Annotated[str, typer.Argument(metavar="ID", help="the name of an agent")],
     context_strategy: Annotated[
         str | None,
-        typer.Option("--context-strategy", metavar="NAME", help=f"{', '.join(STRATEGIES)}, a .py file; - clears it"),
+        typer.Option(
+            "--context-strategy",
+            metavar="NAME",
+            help=f"{', '.join(STRATEGIES)} or a .py file; - goes back to the default",
+        ),
     ] = None,
 ) -> None:
-    """Change an agent in your own configuration file. Its comments and order stay."""
+    """Change an agent in your own configuration file. Comments and order of the file stay."""
     call: CommandContext = ctx.obj
     agents = call.resolved.config.agents
     if agent not in agents:

@@ -9,17 +9,19 @@ import typer
 from ra.cli.commands import CommandContext
 from ra.cli.context_view import previewed
 
-app = typer.Typer(add_completion=False, help="Compact a session, or show what that would do.")
+app = typer.Typer(add_completion=False, help="Hide old messages from the model, or see first what that costs.")
 
 
 @app.command()
 def compact(
     ctx: typer.Context,
-    session: Annotated[str, typer.Option("--session", help="this session instead of the latest")] = "",
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="show the cut and its price; change nothing")] = False,
+    session: Annotated[str, typer.Option("--session", help="use this session instead of the latest")] = "",
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="show what would be hidden and what it costs; change nothing")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Hide the older part of a session from the model. Nothing is deleted: `ra recall` reads it back."""
+    """Hide old messages from the model, so that later calls cost less. `ra recall` reads them back."""
     call: CommandContext = ctx.obj
     asyncio.run(_compact(call, session, dry_run=dry_run, as_json=as_json))
 

@@ -11,19 +11,19 @@ from ra.config.show import shown
 from ra.core.errors import UserError
 from ra.core.text import visible
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Show, check or start a configuration file.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Show, check or create a configuration file.")
 
 
 @app.command()
 def show(ctx: typer.Context) -> None:
-    """Show the resolved configuration, each value with its origin."""
+    """Show the configuration, and where each value comes from."""
     call: CommandContext = ctx.obj
     call.streams.out(shown(call.resolved))
 
 
 @app.command()
 def check(ctx: typer.Context) -> None:
-    """Check every configuration file. Exits 2 on a mistake and names its file, line and key."""
+    """Check every configuration file. A mistake is named with file, line and key, and exits with 2."""
     call: CommandContext = ctx.obj
     files = "\n".join(str(path) for path in call.resolved.files) or "no configuration files; the defaults apply"
     call.streams.out(f"{files}\n")
@@ -39,9 +39,9 @@ def path(ctx: typer.Context) -> None:
 @app.command("import")
 def import_settings(
     ctx: typer.Context,
-    agent: Annotated[Literal["claude", "codex"], typer.Argument(help="whose settings")],
+    agent: Annotated[Literal["claude", "codex"], typer.Argument(help="the agent whose settings to read")],
 ) -> None:
-    """Show what the settings of another agent would be in ra.yaml. Writes nothing: copy what you want."""
+    """Print the settings of another agent as they would be in ra.yaml. Writes nothing."""
     import yaml
 
     from ra.config.importing import settings_of
@@ -63,7 +63,7 @@ def import_settings(
 @app.command()
 def init(
     ctx: typer.Context,
-    user: Annotated[bool, typer.Option("--user", help="your own file instead of the project's")] = False,
+    user: Annotated[bool, typer.Option("--user", help="write your own file instead of the project's")] = False,
 ) -> None:
     """Write a commented ra.yaml with every key and its default."""
     call: CommandContext = ctx.obj

@@ -12,21 +12,26 @@ from ra.core.errors import UserError
 from ra.core.text import visible
 from ra.session.snapshot import Snapshot
 
-app = typer.Typer(add_completion=False, help="What the next request holds, by source.")
+app = typer.Typer(add_completion=False, help="Show what the model sees, by source, tokens and price.")
 
 
 @app.command()
 def context(
     ctx: typer.Context,
-    what: Annotated[str, typer.Argument(metavar="[SESSION|show|diff]", help="a session; or what to show of it")] = "",
-    session: Annotated[str, typer.Option("--session", help="this session instead of the latest")] = "",
-    at: Annotated[int | None, typer.Option("--at", min=1, help="as it was at this position of the timeline")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    what: Annotated[
+        str,
+        typer.Argument(
+            metavar="SESSION|show|diff", help="a session; show: the exact request; diff: what broke the cache"
+        ),
+    ] = "",
+    session: Annotated[str, typer.Option("--session", help="use this session instead of the latest")] = "",
+    at: Annotated[int | None, typer.Option("--at", min=1, help="as it was at this position of the session")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Show what the next request holds, or what a past one held, by source.
+    """Show what is in the next request, or was in a past one, by source.
 
-    `show` prints the request itself, as the provider's JSON. `diff` names the first byte at which the last request
-    left the cached prefix, the source it lies in, and what that cost.
+    `show` prints the request itself, as the provider's JSON. `diff` names the first byte that differs from the request
+    before, the source that it is in, and what that cost.
     """
     call: CommandContext = ctx.obj
     session_id = session or (what if what not in ("show", "diff") else "")

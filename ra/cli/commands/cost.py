@@ -41,26 +41,28 @@ class SeveralLogs(TyperGroup):
 
 
 app = typer.Typer(
-    cls=SeveralLogs, add_completion=False, invoke_without_command=True, help="What was spent, and on what."
+    cls=SeveralLogs, add_completion=False, invoke_without_command=True, help="Show what you spent, and on what."
 )
 
 
 @app.callback()
 def cost(
     ctx: typer.Context,
-    since: Annotated[str, typer.Option("--since", help="such as 7d or 12h (default: everything)")] = "",
+    since: Annotated[str, typer.Option("--since", help="only the last 7d or 12h, for example")] = "",
     by: Annotated[
-        str, typer.Option("--by", help="session, model, source, tool or day; with --from also project")
+        str, typer.Option("--by", help="group by session, model, source, tool or day; with --from also by project")
     ] = "model",
     session: Annotated[str, typer.Option("--session", help="only this session")] = "",
-    everywhere: Annotated[bool, typer.Option("--all", "-a", help="of all projects")] = False,
+    everywhere: Annotated[bool, typer.Option("--all", "-a", help="include all projects")] = False,
     logs: Annotated[
-        list[Path] | None, typer.Option("--from", help="other agents' logs, such as ~/.claude; repeatable")
+        list[Path] | None, typer.Option("--from", help="read another agent's logs, such as ~/.claude; repeatable")
     ] = None,
-    what_if: Annotated[str, typer.Option("--what-if", help="the price under another compaction, such as auto")] = "",
+    what_if: Annotated[
+        str, typer.Option("--what-if", help="show what the same sessions cost with another compaction, such as auto")
+    ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Show what this project has spent, the largest sum first. With --from: what other agents' logs record."""
+    """Show what you spent in this project, the largest sum first. With --from, read other agents' logs instead."""
     if ctx.invoked_subcommand is not None:
         return
     call: CommandContext = ctx.obj
@@ -165,13 +167,13 @@ def _bills(call: CommandContext, session: str, *, everywhere: bool) -> dict[str,
 def quote(
     ctx: typer.Context,
     model: Annotated[str, typer.Option("--model", "-m", help="the model's name")],
-    input_tokens: Annotated[int, typer.Option("--input", min=0)] = 0,
-    output_tokens: Annotated[int, typer.Option("--output", min=0)] = 0,
-    cache_read: Annotated[int, typer.Option("--cache-read", min=0)] = 0,
-    cache_write: Annotated[int, typer.Option("--cache-write", min=0)] = 0,
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    input_tokens: Annotated[int, typer.Option("--input", min=0, help="new input tokens")] = 0,
+    output_tokens: Annotated[int, typer.Option("--output", min=0, help="output tokens")] = 0,
+    cache_read: Annotated[int, typer.Option("--cache-read", min=0, help="input tokens read from the cache")] = 0,
+    cache_write: Annotated[int, typer.Option("--cache-write", min=0, help="input tokens written to the cache")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Compute the price of one call."""
+    """Compute the price of one call from its token counts."""
     call: CommandContext = ctx.obj
     usage = Usage(input_tokens, output_tokens, cache_read, cache_write)
     prices = open_prices(call.resolved)

@@ -13,7 +13,7 @@ from ra.core.errors import RaError
 from ra.core.text import visible
 
 app = typer.Typer(
-    add_completion=False, help="Check keys, model, sandbox, terminal, store, config, trust and MCP; ask no paid API."
+    add_completion=False, help="Check keys, model, sandbox, terminal, store, config, trust and MCP. Makes no paid call."
 )
 
 COLOURS = {"ok": "32", "warning": "33", "problem": "31"}
@@ -23,9 +23,9 @@ MARGIN = 19  # columns: verdict and name
 @app.command()
 def doctor(
     ctx: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> int:
-    """Check everything that a run needs. Exits 1 on a problem (warnings are fine). Makes no API call."""
+    """Check everything that a run needs. Makes no paid call. Exits with 1 if there is a problem; warnings are fine."""
     call: CommandContext = ctx.obj
     try:
         results = checks.everything(call.resolved, call.env, call.streams, call.args.sandbox or "auto", now=time.time())

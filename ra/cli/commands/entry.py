@@ -15,10 +15,12 @@ from ra.core.facts import Entry
 from ra.core.text import visible
 from ra.session.session import Session
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Durable entries: set, rm, list, show.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Set, list and remove entries: texts that stay in every request."
+)
 
-SessionId = Annotated[str, typer.Option("--session", help="this session instead of the latest")]
-Id = Annotated[str, typer.Argument(metavar="ID")]
+SessionId = Annotated[str, typer.Option("--session", help="use this session instead of the latest")]
+Id = Annotated[str, typer.Argument(metavar="ID", help="the name of the entry")]
 
 
 @contextmanager
@@ -35,11 +37,11 @@ def _opened(ctx: typer.Context, session: str, *, write: bool) -> Iterator[tuple[
 def set_entry(
     ctx: typer.Context,
     id: Id,
-    text: Annotated[list[str], typer.Argument(metavar="TEXT")],
-    name: Annotated[str, typer.Option("--name", help="a label for people")] = "",
+    text: Annotated[list[str], typer.Argument(metavar="TEXT", help="what the model shall always see")],
+    name: Annotated[str, typer.Option("--name", help="a label for your own use")] = "",
     session: SessionId = "",
 ) -> None:
-    """Set or replace an entry: a text that stays in every request, through compactions and restarts."""
+    """Set or replace an entry: a text that stays in every request, across compactions and restarts."""
     with _opened(ctx, session, write=True) as (call, opened):
         word = "Set" if _find(opened, id) is None else "Replaced"
         changed = opened.pin(id, " ".join(text), name=name)
@@ -48,7 +50,7 @@ def set_entry(
 
 @app.command()
 def rm(ctx: typer.Context, id: Id, session: SessionId = "") -> None:
-    """Remove an entry. The next request no longer has its text."""
+    """Remove an entry. The next request no longer contains its text."""
     with _opened(ctx, session, write=True) as (call, opened):
         if not opened.unpin(id):
             raise UserError(_missing(opened, id))
@@ -59,9 +61,9 @@ def rm(ctx: typer.Context, id: Id, session: SessionId = "") -> None:
 def list_entries(
     ctx: typer.Context,
     session: SessionId = "",
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """List the entries, in the order in which they were set."""
+    """List the entries, oldest first."""
     with _opened(ctx, session, write=False) as (call, opened):
         live = opened.entries()
         if as_json:

@@ -7,12 +7,14 @@ import typer
 from ra.cli.commands import CommandContext
 from ra.providers import local, local_weights
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="The embedded model: install, status.")
+app = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Install the embedded model, or check whether it is there."
+)
 
 
 @app.command()
 def install(
-    ctx: typer.Context, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="no progress")] = False
+    ctx: typer.Context, quiet: Annotated[bool, typer.Option("--quiet", "-q", help="show no progress bar")] = False
 ) -> None:
     """Download the embedded model (98 MB, once) into the data directory."""
     call: CommandContext = ctx.obj
@@ -27,7 +29,7 @@ def install(
 
 @app.command()
 def status(ctx: typer.Context) -> None:
-    """Show whether the embedded model is installed. Exits 1 if it is not."""
+    """Show whether the embedded model is installed. Exits with 1 if it is not."""
     call: CommandContext = ctx.obj
     if local.available(call.resolved.data_dir):
         call.streams.out(f"{local.MODEL}\t{local_weights.path(call.resolved.data_dir)}\n")

@@ -22,17 +22,19 @@ from ra.tools.settings import McpServerSettings
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
-    help="Model Context Protocol: list servers and tools, or serve ra itself.",
+    help="List MCP servers (Model Context Protocol) and their tools, or run ra as one.",
 )
 
 
 @app.command("list")
 def list_servers(
     ctx: typer.Context,
-    names: Annotated[list[str] | None, typer.Argument(metavar="SERVER…", help="only these, with their tools")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    names: Annotated[
+        list[str] | None, typer.Argument(metavar="SERVER", help="only these servers, with their tools")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> int:
-    """Start every server and list what it offers. Later runs use this list. Exits 1 if a server does not answer."""
+    """Start every server and list what it offers. Later runs use the list. Exits with 1 if a server does not answer."""
     call: CommandContext = ctx.obj
     everything = call.resolved.config.agent.mcp_servers
     servers = tuple(server for server in everything if not names or server.name in names)
@@ -57,9 +59,9 @@ def list_servers(
 
 @app.command()
 def login(
-    ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="SERVER", help="one that is reached at a url")]
+    ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="SERVER", help="a server with a url")]
 ) -> None:
-    """Sign in to a remote server in your browser. A file that only you can read keeps its tokens."""
+    """Sign in to a remote server with your browser. The tokens are kept in a file that only you can read."""
     call: CommandContext = ctx.obj
     server = _remote(call, name)
     try:
@@ -70,8 +72,10 @@ def login(
 
 
 @app.command()
-def logout(ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="SERVER", help="its name")]) -> None:
-    """Forget the tokens of a remote server."""
+def logout(
+    ctx: typer.Context, name: Annotated[str, typer.Argument(metavar="SERVER", help="the name of the server")]
+) -> None:
+    """Sign out of a remote server: delete its tokens."""
     call: CommandContext = ctx.obj
     server = _remote(call, name)
     tokens = mcp_servers(call.resolved, call.env, Notices(call.warn), [server]).tokens(server)
@@ -91,9 +95,9 @@ def _remote(call: CommandContext, name: str) -> McpServerSettings:
 
 @app.command()
 def serve(ctx: typer.Context) -> None:
-    """Run as an MCP server on stdin and stdout, with the tools ask, recall and sessions for the project in this folder.
+    """Run as an MCP server for this project, on stdin and stdout, with the tools ask, recall and sessions.
 
-    Nobody can be asked: calls that would ask are refused. Flags of a run go before the command: ra --write mcp serve.
+    Tool calls that would ask are refused. Put the flags of a run before the command: ra --write mcp serve.
     """
     call: CommandContext = ctx.obj
     options = configuration.options(call.args, None)

@@ -14,22 +14,23 @@ from ra.core.text import visible_line
 from ra.providers import catalog
 from ra.timeline.store import Endpoint, Learned
 
-app = typer.Typer(add_completion=False, help="Known models with windows and prices. Any other name works as well.")
+app = typer.Typer(
+    add_completion=False, help="List models with windows and prices. A model that is not listed works too."
+)
 
 
 @app.command()
 def models(
     ctx: typer.Context,
     like: Annotated[
-        str, typer.Argument(metavar="[TEXT|forget]", help="only names that contain this; forget: drop what was learned")
+        str,
+        typer.Argument(metavar="TEXT|forget", help="only names that contain TEXT; or forget: drop what was learned"),
     ] = "",
-    forgotten: Annotated[
-        str, typer.Argument(metavar="[MODEL]", help="with forget: only what was learned about this model")
-    ] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    forgotten: Annotated[str, typer.Argument(metavar="MODEL", help="with forget: only for this model")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """List models with windows and prices (dollars per million tokens), and what endpoints taught about their windows
-    and token counts. `forget` drops what was learned.
+    """List models with their windows and prices (dollars per million tokens), and what ra learned from servers about
+    windows and token counts. `forget` drops what was learned.
     """
     call: CommandContext = ctx.obj
     like = "" if like in ("list", "ls") else like  # what other programs call it

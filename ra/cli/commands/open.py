@@ -8,7 +8,7 @@ import typer
 from ra.cli.commands import CommandContext
 from ra.core.errors import UsageError
 
-app = typer.Typer(add_completion=False, help="Sessions in the browser: the window call by call, prices, what-if.")
+app = typer.Typer(add_completion=False, help="Show sessions in the browser, call by call.")
 
 
 @app.command("open")
@@ -16,22 +16,27 @@ def open_sessions(
     ctx: typer.Context,
     what: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SESSION|FILE|FOLDER]...", help="without it: the sessions of this project"),
+        typer.Argument(metavar="SESSION|FILE|FOLDER", help="what to show (default: the sessions of this project)"),
     ] = None,
-    everywhere: Annotated[bool, typer.Option("--all", "-a", help="sessions of all projects")] = False,
-    port: Annotated[int, typer.Option("--port", "-p", min=0, max=65535, help="0: any free one")] = 0,
-    browser: Annotated[bool, typer.Option("--browser/--no-browser", help="open a browser, or only print")] = True,
+    everywhere: Annotated[bool, typer.Option("--all", "-a", help="show the sessions of all projects")] = False,
+    port: Annotated[
+        int, typer.Option("--port", "-p", min=0, max=65535, help="the port to listen on; 0: any free one")
+    ] = 0,
+    browser: Annotated[
+        bool, typer.Option("--browser/--no-browser", help="start a browser, or only print the address")
+    ] = True,
     export: Annotated[
-        Path | None, typer.Option("--export", metavar="PAGE.html", help="write one session as a page to share")
+        Path | None,
+        typer.Option("--export", metavar="PAGE.html", help="write one session to a page that you can share"),
     ] = None,
     without_text: Annotated[
-        bool, typer.Option("--without-text", help="with --export: figures only, nothing that was said")
+        bool, typer.Option("--without-text", help="with --export: only figures, nothing that was said")
     ] = False,
 ) -> int:
-    """Show sessions in the browser: what was in the window, what was cached, what it cost, what was cut.
+    """Show sessions in the browser: for each call, what was in the window, what was cached, and what it cost.
 
-    Reads sessions of ra, and transcripts of Claude Code, Codex, pi and lists of OpenAI messages. The server listens on
-    this machine only, and the printed address works once.
+    Reads sessions of ra, and transcripts of Claude Code, Codex, pi and lists of OpenAI messages. Only this machine can
+    open the page. The address that is printed works once.
     """
     # Starlette, uvicorn and the bench: only this command pays for them.
     from ra.web.sessions import ShownSessions

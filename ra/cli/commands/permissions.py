@@ -20,20 +20,20 @@ from ra.tools.policy.explain import Explanation
 from ra.tools.policy.permissions import READERS, WRITERS
 from ra.tools.policy.rules import BUILTIN
 
-app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Explain what a call would be allowed to do; list the rules."
-)
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Explain what the model may do, and list the rules.")
 
 
 @app.command()
 def explain(
     ctx: typer.Context,
-    subject: Annotated[str, typer.Argument(metavar="COMMAND|PATH|URL|JSON", help="what the call is about")],
-    tool: Annotated[str, typer.Option("--tool", "-t", help="the tool, such as Write, WebFetch or mcp__x__y")] = "Bash",
-    outside: Annotated[bool, typer.Option("--outside", help="Bash asks to leave the sandbox")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    subject: Annotated[str, typer.Argument(metavar="COMMAND|PATH|URL|JSON", help="what the tool is called with")],
+    tool: Annotated[
+        str, typer.Option("--tool", "-t", help="the tool: Bash, Write, WebFetch, mcp__SERVER__TOOL, …")
+    ] = "Bash",
+    outside: Annotated[bool, typer.Option("--outside", help="the command asks to leave the sandbox")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
-    """Explain what would happen to a call, and why. Runs nothing."""
+    """Explain whether a tool call would run, ask or be refused, and why. Runs nothing."""
     call: CommandContext = ctx.obj
     options = configuration.options(call.args, call.streams)
     toolboxes = Toolboxes(call.resolved, options, call.env, Notices(_unheard))
@@ -46,8 +46,8 @@ def explain(
 
 
 @app.command("list")
-def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False) -> None:
-    """List the rules in effect and where each comes from. Deny wins over ask, and ask over allow."""
+def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False) -> None:
+    """List the rules and where each comes from. Deny wins over ask, and ask over allow."""
     call: CommandContext = ctx.obj
     rows = rule_rows(call.resolved, call.args, configuration.options(call.args, call.streams))
     if as_json:
@@ -73,8 +73,10 @@ def rule_rows(resolved: Resolved, args: argparse.Namespace, options: Options) ->
 
 
 @app.command()
-def forget(ctx: typer.Context, rule: Annotated[str, typer.Argument(help="as `ra permissions list` shows it")]) -> None:
-    """Remove a rule that you gave for this project when ra asked."""
+def forget(
+    ctx: typer.Context, rule: Annotated[str, typer.Argument(help="the rule, as `ra permissions list` shows it")]
+) -> None:
+    """Remove a rule that you allowed for this project when ra asked."""
     call: CommandContext = ctx.obj
     if not allowed(call.resolved).remove(call.resolved.root, rule):
         raise UserError(f"{rule!r} was not allowed here when asked; `ra permissions list` shows what was.")

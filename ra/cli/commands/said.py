@@ -13,14 +13,14 @@ from ra.core.text import visible_line
 
 LONGEST = 300  # characters of one statement in the table
 
-app = typer.Typer(add_completion=False, help="Your rules and decisions in a session; does the model still see them?")
+app = typer.Typer(add_completion=False, help="List your rules and decisions, and whether the model still sees them.")
 
 
 @app.command()
 def said(
     ctx: typer.Context,
-    session: Annotated[str, typer.Option("--session", help="this session instead of the latest")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="as JSON")] = False,
+    session: Annotated[str, typer.Option("--session", help="use this session instead of the latest")] = "",
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
 ) -> None:
     """List your rules, values and decisions, oldest first: where you said them, what replaced them, and whether they
     are in the next request. `ra recall "#N"` reads the message at position N.

@@ -12,7 +12,7 @@ from ra.cli.commands import CommandContext
 from ra.cli.trust_prompt import settle
 from ra.config.toolboxes import rules
 
-app = typer.Typer(add_completion=False, help="The HTTP API: POST /task, POST /chat, GET /sessions.")
+app = typer.Typer(add_completion=False, help="Serve agents over HTTP.")
 
 
 @app.command()
@@ -24,27 +24,46 @@ def serve(
     port: Annotated[
         int | None,
         typer.Option(
-            "--port", "-p", min=0, max=65535, help="the port (default: app.http.port, else 18800); 0: any free one"
+            "--port",
+            "-p",
+            min=0,
+            max=65535,
+            help="the port to listen on (default: app.http.port, else 18800); 0: any free one",
         ),
     ] = None,
     token: Annotated[
-        str, typer.Option("--token", envvar="RA_SERVE_TOKEN", help="required for any address other than loopback")
+        str,
+        typer.Option(
+            "--token",
+            envvar="RA_SERVE_TOKEN",
+            help="the token that clients must send; needed for any address but loopback",
+        ),
     ] = "",
     edits: Annotated[
-        Literal["auto", "off"] | None, typer.Option("--edits", help="whether file tools may write in the project; off")
+        Literal["auto", "off"] | None,
+        typer.Option("--edits", help="changes to files: make them (auto) or refuse them (off, the default)"),
     ] = None,
     write: Annotated[bool, typer.Option("--write", help="the same as --edits auto")] = False,
-    allow: Annotated[list[str] | None, typer.Option("--allow", help="such as 'Bash(git diff:*)'; repeatable")] = None,
-    deny: Annotated[list[str] | None, typer.Option("--deny", help="wins over any allow; repeatable")] = None,
-    grace: Annotated[float, typer.Option("--grace", min=0, help="seconds for tasks to end on SIGTERM")] = 8.0,
+    allow: Annotated[
+        list[str] | None, typer.Option("--allow", help="allow calls, such as 'Bash(git diff:*)'; repeatable")
+    ] = None,
+    deny: Annotated[
+        list[str] | None, typer.Option("--deny", help="deny calls, even those that another rule allows; repeatable")
+    ] = None,
+    grace: Annotated[
+        float, typer.Option("--grace", min=0, help="seconds that running tasks get to end after SIGTERM")
+    ] = 8.0,
     workers: Annotated[
-        int, typer.Option("--workers", min=1, max=64, help="processes; more than one needs app.store: postgresql://…")
+        int,
+        typer.Option(
+            "--workers", min=1, max=64, help="number of processes; more than one needs app.store: postgresql://…"
+        ),
     ] = 1,
     log_format: Annotated[
-        Literal["text", "json"], typer.Option("--log-format", help="of the lines on stderr")
+        Literal["text", "json"], typer.Option("--log-format", help="format of the log on stderr")
     ] = "text",
 ) -> int:
-    """Serve agents over HTTP until SIGTERM or Ctrl-C. Nobody can be asked: calls that would ask are refused."""
+    """Serve agents over HTTP until SIGTERM or Ctrl-C. Tool calls that would ask are refused."""
     # Starlette and uvicorn: only this command pays for them.
     from ra.server.agents import Agents
     from ra.server.daemon import ListenAddress

@@ -18,21 +18,21 @@ from ra.timeline import export, importers, opening
 from ra.timeline.store import Store, StoredTimeline
 
 app = typer.Typer(
-    no_args_is_help=True, add_completion=False, help="Sessions: list, show, export, import, prune, rm, fork, copy."
+    no_args_is_help=True, add_completion=False, help="List, show, export, import, fork, copy and delete sessions."
 )
 
 Id = Annotated[str, typer.Argument(metavar="ID", help="a session, or the beginning of its id")]
-Json = Annotated[bool, typer.Option("--json", help="as JSON")]
+Json = Annotated[bool, typer.Option("--json", help="print JSON")]
 
 
 @app.command("list")
 def list_sessions(
     ctx: typer.Context,
-    everywhere: Annotated[bool, typer.Option("--all", "-a", help="of all projects")] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="at most so many")] = 20,
+    everywhere: Annotated[bool, typer.Option("--all", "-a", help="include all projects")] = False,
+    limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="show at most this many")] = 20,
     as_json: Json = False,
 ) -> None:
-    """List the sessions of this project, latest first."""
+    """List the sessions of this project, newest first."""
     call: CommandContext = ctx.obj
     infos = open_store(call.resolved).sessions(None if everywhere else str(call.resolved.root), limit)
     if as_json:
@@ -63,9 +63,11 @@ def show(ctx: typer.Context, session: Id, as_json: Json = False) -> None:
 def export_session(
     ctx: typer.Context,
     session: Id,
-    to: Annotated[Path | None, typer.Option("--to", "-o", help="a file; .md writes Markdown")] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", "-o", help="the file to write; a name that ends in .md gives Markdown")
+    ] = None,
 ) -> None:
-    """Write a whole session as JSON lines; `ra sessions import` restores it."""
+    """Write a whole session as JSON lines. `ra sessions import` reads them."""
     call: CommandContext = ctx.obj
     store = open_store(call.resolved)
     timeline = store.open(session, write=False)
@@ -96,10 +98,10 @@ def _exported(store: Store, timeline: StoredTimeline, *, markdown: bool) -> Iter
 def import_sessions(
     ctx: typer.Context,
     files: Annotated[
-        list[Path], typer.Argument(metavar="FILE…", help=f"transcripts of {', '.join(importers.READERS.values())}")
+        list[Path], typer.Argument(metavar="FILE", help=f"transcripts of {', '.join(importers.READERS.values())}")
     ],
 ) -> None:
-    """Import recorded sessions. Continue one with `ra --resume ID`."""
+    """Import sessions from files. Continue one with `ra --resume ID`."""
     call: CommandContext = ctx.obj
     store, prices = open_store(call.resolved), open_prices(call.resolved)
     imported = 0
@@ -119,10 +121,10 @@ def import_sessions(
 @app.command()
 def prune(
     ctx: typer.Context,
-    older: Annotated[str, typer.Option("--older", help="such as 30d or 12h")] = "",
-    keep: Annotated[int | None, typer.Option("--keep", min=0, help="all but the newest so many")] = None,
-    everywhere: Annotated[bool, typer.Option("--all", "-a", help="of all projects")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+    older: Annotated[str, typer.Option("--older", help="delete sessions older than this, such as 30d or 12h")] = "",
+    keep: Annotated[int | None, typer.Option("--keep", min=0, help="delete all but the newest N")] = None,
+    everywhere: Annotated[bool, typer.Option("--all", "-a", help="include all projects")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="delete without asking")] = False,
 ) -> None:
     """Delete old sessions of this project."""
     call: CommandContext = ctx.obj
@@ -151,10 +153,10 @@ def rm(ctx: typer.Context, session: Id) -> None:
 def copy(
     ctx: typer.Context,
     to: Annotated[str, typer.Option("--to", metavar="STORE", help="postgresql://…, or the path of a SQLite file")],
-    session: Annotated[str, typer.Argument(metavar="[ID]", help="one session; without it, all of this project")] = "",
-    everywhere: Annotated[bool, typer.Option("--all", "-a", help="of all projects")] = False,
+    session: Annotated[str, typer.Argument(metavar="ID", help="one session (default: all of this project)")] = "",
+    everywhere: Annotated[bool, typer.Option("--all", "-a", help="include all projects")] = False,
 ) -> None:
-    """Copy sessions to another store. Sessions that it has already stay as they are."""
+    """Copy sessions to another store. Sessions that are already there stay as they are."""
     call: CommandContext = ctx.obj
     source, target = open_store(call.resolved), opening.open_store(call.resolved.data_dir, to)
     if source.place == target.place:
@@ -176,9 +178,9 @@ def copy(
 def fork(
     ctx: typer.Context,
     session: Id,
-    at: Annotated[int | None, typer.Option("--at", min=0, help="only up to this position")] = None,
+    at: Annotated[int | None, typer.Option("--at", min=0, help="copy only up to this position")] = None,
 ) -> None:
-    """Copy a session, to continue from there in another direction."""
+    """Copy a session, so that you can continue it in another direction."""
     call: CommandContext = ctx.obj
     call.streams.out(open_store(call.resolved).fork(session, at) + "\n")
 

@@ -21,9 +21,9 @@ def _trust(call: CommandContext) -> Trust:
 @app.callback()
 def trust(
     ctx: typer.Context,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="do not ask")] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="agree without being asked")] = False,
 ) -> None:
-    """Show what this project's files would run or reach, and agree to it. A changed file asks again."""
+    """Show what this project's files would run or reach, and agree to it. If a file changes, ra asks again."""
     if ctx.invoked_subcommand is not None:
         return
     call: CommandContext = ctx.obj

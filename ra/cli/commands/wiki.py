@@ -17,7 +17,7 @@ from ra.core.text import visible
 from ra.core.value import encode
 from ra.system.environment import WIKI_DIRS
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help="Query folders of Markdown.")
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Search folders of Markdown.")
 
 ANSWER = (
     "Answer the question from the passages and from nothing else. After each statement name its file:line in brackets. "
@@ -33,12 +33,12 @@ def wiki() -> None:
 @app.command("query")
 def ask(
     ctx: typer.Context,
-    question: Annotated[list[str], typer.Argument(help="words, of any language")],
-    as_json: Annotated[bool, typer.Option("--json", help="for programs")] = False,
+    question: Annotated[list[str], typer.Argument(help="words, in any language")],
+    as_json: Annotated[bool, typer.Option("--json", help="print JSON")] = False,
     answer: Annotated[bool, typer.Option("--answer", help="let the model write the answer from the passages")] = False,
-    limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="passages")] = 5,
+    limit: Annotated[int, typer.Option("--limit", min=1, max=50, help="print at most N passages")] = 5,
 ) -> None:
-    """Print the passages that match best, with file and line. Exits 1 when there are none."""
+    """Print the passages that match best, with file and line. Exits with 1 if there are none."""
     call: CommandContext = ctx.obj
     words = " ".join(question)
     session_dirs = call.env.get(WIKI_DIRS)  # by the session whose model asks: in its sandbox there is no configuration
