@@ -1,6 +1,7 @@
 """Glob: which files have such a name, newest first, what git ignores left out."""
 
 import asyncio
+import heapq
 import os
 import subprocess
 import time
@@ -55,12 +56,10 @@ def _glob(start: str, pattern: str, prefix: str, timeout_s: float, rg: str | Non
     regex = glob_regex(pattern.removeprefix("./"), paths=True)
     matches = [name for name in _names(start, deadline, rg) if regex.fullmatch(name)]
     late = time.monotonic() > deadline
-    dated = sorted(
-        ((_mtime(os.path.join(start, name)), name) for name in matches), key=lambda pair: (-pair[0], pair[1])
-    )
-    lines = [shown(os.path.join(prefix, name)) for _, name in dated[:MAX_NAMES]]
-    if len(dated) > MAX_NAMES:
-        lines.append(f"[{len(dated) - MAX_NAMES} more; narrow the pattern]")
+    newest = heapq.nsmallest(MAX_NAMES, ((-_mtime(f"{start}/{name}"), name) for name in matches))
+    lines = [shown(os.path.join(prefix, name)) for _, name in newest]
+    if len(matches) > MAX_NAMES:
+        lines.append(f"[{len(matches) - MAX_NAMES} more; narrow the pattern]")
     if late:
         lines.append(f"[stopped after {timeout_s:g} s; there may be more]")
     if not lines:
@@ -78,12 +77,12 @@ def _names(start: str, deadline: float, rg: str | None) -> Iterable[str]:
             command, cwd=start, stdin=subprocess.DEVNULL, capture_output=True, timeout=deadline - time.monotonic()
         )
     except subprocess.TimeoutExpired as late:
-        return map(os.fsdecode, (late.stdout or b"").split(b"\0")[:-1])
-    return map(os.fsdecode, process.stdout.split(b"\0")[:-1])
+        return os.fsdecode(late.stdout or b"").split("\0")[:-1]
+    return os.fsdecode(process.stdout).split("\0")[:-1]
 
 
 def _mtime(path: str) -> float:
     try:
-        return os.stat(path, follow_symlinks=False).st_mtime
+        return os.lstat(path).st_mtime
     except OSError:
         return 0.0
