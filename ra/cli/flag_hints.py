@@ -2,7 +2,7 @@
 
 import re
 
-from ra.cli import flags, near_miss, spelling
+from ra.cli import flags, other_programs, spelling
 
 _EDITS = "--edits auto"
 _NO_QUESTIONS = "--edits auto makes changes without asking; commands run in the sandbox, which never asks"
@@ -53,6 +53,7 @@ ELSEWHERE = {
     "--disallowed-tools": "--deny RULE",
     "--disallowedtools": "--deny RULE",
     "--dry": "--dry-run",
+    "--edit": "--edits ask|auto|off",
     "--effort": "--thinking LEVEL",
     "--format": "--output-format text|json|stream-json",
     "--full-auto": _EDITS,
@@ -61,6 +62,7 @@ ELSEWHERE = {
     "--input": "--file PATH, or < FILE",
     "--interactive": "ra, without a prompt",
     "--json": "--output-format json",
+    "--json-output": "--output-format json",
     "--key": _KEY,
     "--last": "--continue",
     "--limit": "--max-cost DOLLARS, or --max-iterations N",
@@ -81,6 +83,7 @@ ELSEWHERE = {
     "--no-auto-commits": "nothing: ra commits only what you ask it to commit",
     "--no-color": "--plain, or NO_COLOR=1",
     "--no-colour": "--plain, or NO_COLOR=1",
+    "--no-edits": "--edits off",
     "--no-markdown": "--plain",
     "--no-sandbox": "--sandbox off",
     "--no-stream": "--output-format json",
@@ -95,6 +98,7 @@ ELSEWHERE = {
     "--query": _PROMPT,
     "--raw": "--plain",
     "--read": "--file PATH",
+    "--read-only": "--edits off",
     "--reasoning": "--thinking LEVEL",
     "--reasoning-effort": "--thinking LEVEL",
     "--restore": _RESUME,
@@ -105,6 +109,7 @@ ELSEWHERE = {
     "--skip-git-repo-check": _ALWAYS,
     "--stdin": "… | ra: what is piped in follows the prompt",
     "--stream": _ALWAYS + "; --output-format stream-json writes its events",
+    "--stream-json": "--output-format stream-json",
     "--system": "--system-prompt TEXT",
     "--temperature": "nothing: ra leaves it to the provider; --thinking LEVEL is there",
     "--think": "--thinking LEVEL",
@@ -124,6 +129,7 @@ PROVIDERS = {
     "chatgpt": "--provider openai",
     "claude": "--provider anthropic",
     "codex": "--provider openai",
+    "deepseek": _SERVER,
     "gemini": "--provider google",
     "gpt": "--provider openai",
     "groq": _SERVER,
@@ -156,8 +162,8 @@ def unknown(flag: str) -> str:
         return f"Unknown flag {flag}; did you mean --{name}? {AFTER_DASHES}"
     if name in flags.COMMANDS:
         return f"Unknown flag {flag}; it is a command: ra {name}"
-    if len(name) > 1 and (advice := near_miss.ELSEWHERE.get(name)):
-        return f"Unknown flag {flag}; what you want is: {advice}. {AFTER_DASHES}"
+    if len(name) > 1 and (row := other_programs.BY_WORD.get(name)) and row.shell:
+        return f"Unknown flag {flag}; what you want is: {row.shell}. {AFTER_DASHES}"
     if meant := _near(name):
         advice = ELSEWHERE.get(meant, meant)
         return f"Unknown flag {flag}; did you mean {advice}? {AFTER_DASHES}"

@@ -4,6 +4,7 @@ The parser is argparse, because importing Typer costs more time than sending a r
 """
 
 import argparse
+import contextlib
 import itertools
 import os
 from collections.abc import Iterator, Sequence
@@ -258,18 +259,15 @@ def settings(args: argparse.Namespace) -> dict[str, tuple[Any, str]]:
     for flag in ALL:
         value = getattr(args, flag.dest) if flag.key else None
         if value is not None:
-            values[flag.key] = (_number(value) if flag.number else value, flag.names[-1])
+            values[flag.key] = (_number(value, flag) if flag.number else value, flag.names[-1])
     return values
 
 
-def _number(text: str) -> int | float | str:
-    """A number if it is one; else the text, which the configuration refuses with the right words."""
+def _number(text: str, flag: Flag) -> int | float:
     for kind in (int, float):
-        try:
+        with contextlib.suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
-    return text
+    raise UsageError(f"{flag.names[-1]} takes a number ({flag.help}), not {text!r}.")
 
 
 MAY_BE_EMPTY = {"system_prompt"}

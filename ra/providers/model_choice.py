@@ -202,6 +202,7 @@ def _family(name: str) -> str:
 
     names = {prefix.strip("-"): short for short, (_, prefix) in FAMILIES.items()}
     names |= {short: short for short in FAMILIES} | {"claude": "sonnet", "chatgpt": "gpt", "gemini-flash": "flash"}
+    names |= {"anthropic": "sonnet", "google": "gemini", "openai": "gpt"}  # whose models they are
     matches = get_close_matches(name, names, n=1, cutoff=0.7)
     return newest(names[matches[0]]) if matches else ""
 

@@ -3,6 +3,7 @@
 import pytest
 
 from ra.cli import flags, near_miss
+from ra.cli.repl.commands import TABLE, unslashed
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import Shell
 
@@ -67,6 +68,14 @@ def test_a_near_miss_is_exit_2_and_never_sent(shell: Shell, hello: LoopbackServe
         ["run", "npm test"],
         ["help", "me"],
         ["opus", "magnum"],
+        ["review", "status"],
+        ["search", "engines"],
+        ["use", "async", "here"],
+        ["show", "me"],
+        ["start", "over"],
+        ["@*.py"],
+        ["@notes.txt:1-9"],
+        ["k8s"],
     ],
 )
 def test_a_prompt_stays_a_prompt(words: list[str]) -> None:
@@ -93,7 +102,7 @@ really learn linear state test tests fix explain why? warum weiter danke erklär
 @pytest.mark.parametrize("word", REAL_PROMPTS.split())
 def test_a_word_of_a_language_is_no_misspelt_command(word: str) -> None:
     assert near_miss.on_command_line([word], piped=True) is None
-    assert near_miss.in_conversation(word) == ""
+    assert unslashed.hint(word) == ""
 
 
 @pytest.mark.parametrize(
@@ -120,7 +129,7 @@ def test_a_word_of_a_language_is_no_misspelt_command(word: str) -> None:
     ],
 )
 def test_an_answer_to_the_model_is_sent_unless_it_is_a_whole_command(answer: str) -> None:
-    assert bool(near_miss.in_conversation(answer)) == (answer == "thinking")
+    assert bool(unslashed.hint(answer)) == (answer == "thinking")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +160,11 @@ def test_an_answer_to_the_model_is_sent_unless_it_is_a_whole_command(answer: str
     ],
 )
 def test_a_command_without_its_slash_is_no_prompt(line: str, hint: str) -> None:
-    assert hint in near_miss.in_conversation(line)
+    assert hint in unslashed.hint(line)
+
+
+def test_the_command_line_knows_the_commands_of_the_interactive_prompt() -> None:
+    assert sorted(near_miss.SLASH) == sorted(command.name for command in TABLE)
 
 
 def test_help_and_version_do_what_is_meant(shell: Shell) -> None:

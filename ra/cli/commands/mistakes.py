@@ -52,7 +52,7 @@ INSTEAD = {
 def explained(message: str, words: Sequence[str], program: str) -> str:
     """Typer's message about `words`, a command and its arguments, with what to type."""
     command = words[0]
-    asked = f" To ask the model just that: {program} -- {shlex.join(words)}" if _is_sentence(words) else ""
+    asked = f". To ask the model just that: {program} -- {shlex.join(words)}" if _is_sentence(words) else ""
     if unknown := re.match(r"No such command '(.*?)'", message):
         return _no_subcommand(flags.ALIASES.get(command, command), unknown[1], words, program) + asked
     if option := re.match(r"No such option: (\S+)", message):
@@ -62,7 +62,7 @@ def explained(message: str, words: Sequence[str], program: str) -> str:
             return f"{message}; what you want is: {advice}"
     if missing := re.match(r"Missing argument '(.*?)'", message):
         return f"{message}; write: {program} {shlex.join(words)} {missing[1]}"
-    return f"{message}; see {program} {command} --help.{asked}"
+    return f"{message}; see {program} {command} --help{asked or '.'}"
 
 
 def _no_subcommand(command: str, word: str, words: Sequence[str], program: str) -> str:
@@ -74,7 +74,7 @@ def _no_subcommand(command: str, word: str, words: Sequence[str], program: str) 
     if meant:
         rest = [shlex.quote(other) for other in words[words.index(word) + 1 :]]
         return f"{line}; write: {' '.join([program, command, meant, *rest])}"
-    return f"{line}; there are {', '.join(sorted(names))}. {program} {command} --help explains them."
+    return f"{line}; what there is: {', '.join(sorted(names))}. See {program} {command} --help"
 
 
 def _is_sentence(words: Sequence[str]) -> bool:

@@ -35,7 +35,7 @@ class Commands:
     """The table of commands, loaded while the first line is being typed."""
 
     def load(self) -> None:
-        from ra.cli.repl import commands  # noqa: F401 - loading it is the point
+        from ra.cli.repl.commands import unslashed  # noqa: F401 - loading it is the point
 
     def knows(self, text: str) -> bool:
         from ra.cli.repl import commands
@@ -47,6 +47,11 @@ class Commands:
 
         command = commands.find(text)
         return command is not None and command.at_once and text.strip() not in commands.ALONE
+
+    def meant(self, text: str) -> str:
+        from ra.cli.repl.commands import unslashed
+
+        return unslashed.hint(text)
 
     async def run(self, repl: "Repl", text: str) -> None:
         from ra.cli.repl import commands

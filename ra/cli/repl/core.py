@@ -13,7 +13,6 @@ from typing import Protocol, TypeVar
 import msgspec
 
 from ra.app import App
-from ra.cli import near_miss
 from ra.cli.output import Streams
 from ra.cli.render import Paper, light_background
 from ra.cli.repl import permission_prompt, resume_banner, shell
@@ -60,6 +59,10 @@ class SlashCommands(Protocol):
 
     def only_looks(self, text: str) -> bool:
         """Whether a run need not end before this command."""
+        ...
+
+    def meant(self, text: str) -> str:
+        """What to type instead of a line that was meant as a command; "" for a prompt."""
         ...
 
     async def run(self, repl: "Repl", text: str) -> None:
@@ -275,7 +278,7 @@ class Repl:
         elif text.startswith("!"):
             self._echo(text)
             await self._shell(text[1:].strip())
-        elif text and not typed.startswith(" ") and "\n" not in text and (hint := near_miss.in_conversation(text)):
+        elif text and not typed.startswith(" ") and "\n" not in text and (hint := self._commands.meant(text)):
             self._echo(text)
             self.say(f"{hint} Nothing was sent; to send it as it is, type a space in front.", "yellow")
         elif text:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterable
 
 import msgspec
 
-from ra.cli import flags, near_miss, spelling
+from ra.cli import flags, other_programs, spelling
 from ra.cli.repl.commands import change, sessions, settings, show, window
 from ra.cli.repl.core import Repl
 from ra.cli.repl.offers import Offer
@@ -30,6 +30,10 @@ class Command(msgspec.Struct, frozen=True):
 
     def completions(self, repl: Repl, begun: str) -> Iterable[Offer]:
         return self.offers(repl, begun) if self.offers is not None else [(word, "") for word in self.words]
+
+    @property
+    def needs_argument(self) -> bool:
+        return bool(self.argument) and not self.argument.startswith("[")
 
     @property
     def usage(self) -> str:
@@ -174,7 +178,7 @@ async def run(repl: Repl, text: str) -> None:
         raise UsageError(f"/{command.name} takes no flags: {command.usage}, {command.help}.")
     if argument and not command.argument:
         raise UsageError(f"/{command.name} takes no argument: {INSTEAD.get(command.name, command.help)}.")
-    if not argument and command.argument and not command.argument.startswith("["):
+    if command.needs_argument and not argument:
         raise UsageError(f"Write {command.usage}: {command.help}.")
     await command.run(repl, argument)
 
@@ -192,13 +196,15 @@ def _meant(word: str, argument: str) -> str:
     """What to type for a command that is not there."""
     name = word.removeprefix("/").lower()
     begun = argument.partition(" ")[0].lower()
-    if not name and begun in (command.name for command in TABLE):
-        return f"type /{begun}, without the space."
-    for part in (name, *name.replace("_", "-").split("-")):  # auto-edit is about edits
-        if part in near_miss.SYNONYMS:
-            return f"type {near_miss.SYNONYMS[part]}."
     own = [command.name for command in TABLE]
-    near = spelling.nearest(name, own) or spelling.one_slip(name, near_miss.SYNONYMS)
-    if near in near_miss.SYNONYMS:
-        return f"type {near_miss.SYNONYMS[near]}."
-    return f"did you mean /{near}?" if near else "/help lists them."
+    if not name and begun in own:
+        return f"type /{begun}, without the space."
+    slashes = {other: row.slash for other, row in other_programs.BY_WORD.items() if row.slash}
+    for part in (name, *name.replace("_", "-").split("-")):  # auto-edit is about edits
+        if part in slashes:
+            return f"type {slashes[part]}."
+        if near := spelling.nearest(part, own):
+            return f"did you mean /{near}?"
+    if near := spelling.one_slip(name, slashes):
+        return f"type {slashes[near]}."
+    return "/help lists them."
