@@ -85,6 +85,11 @@ def __getattr__(name: str) -> "Any":
         from importlib import import_module
 
         return getattr(import_module(_HOMES[name]), name)
+    if not name.startswith("_"):
+        from ra.library.guesses import NAMES, instead  # what users of other libraries import
+
+        if name in NAMES:  # an AttributeError would lose its words in `from ra import …`
+            raise ImportError(f"ra has no {name!r}{instead(name, NAMES, ())}", name="ra")
     raise AttributeError(f"module 'ra' has no attribute {name!r}")
 
 

@@ -1,12 +1,13 @@
 """The questions that a face asks its user (may this tool call run? what goes into this form?) and their answers."""
 
 from collections.abc import Awaitable, Callable
-from typing import Literal
+from typing import Literal, get_args
 
 from ra.core.events import FileChange
 from ra.core.messages import ToolCall
 from ra.core.value import Value
 
+Verdict = Literal["once", "session", "project", "no"]
 FieldValue = str | int | float | bool | list[str] | None
 
 
@@ -45,10 +46,15 @@ class Answer(Value, frozen=True):
     `values` are the answers to a form, by field name.
     """
 
-    verdict: Literal["once", "session", "project", "no"]
+    verdict: Verdict
     edited: ToolCall | None = None
     why: str = ""
     values: dict[str, FieldValue] = {}
+
+    def __post_init__(self) -> None:
+        if self.verdict not in get_args(Verdict):  # whatever is not "no" allows, so "deny" must not become an answer
+            words = ", ".join(map(repr, get_args(Verdict)))
+            raise ValueError(f"The verdict of an Answer is {self.verdict!r}; use one of {words}.")
 
 
 Asker = Callable[[Question], Awaitable[Answer]]

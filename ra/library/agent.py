@@ -9,21 +9,33 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from pathlib import Path
 from types import UnionType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, get_args, overload
 
 from typing_extensions import TypeVar
 
 from ra.app import App
 from ra.config.load import resolve
 from ra.config.options import Options
-from ra.core.asking import Asker
+from ra.core.asking import Answer, Asker, Question
 from ra.core.errors import RaError, Refused, UsageError
 from ra.core.events import Event, RunEnded
 from ra.core.facts import Checkpointed, Entry, Said, Spent
 from ra.core.messages import Message
-from ra.core.model import ModelInfo
+from ra.core.model import Level, ModelInfo
 from ra.core.ports import Provider, Timeline
-from ra.library.arguments import HistoryMessage, check_choices, check_lists, left_out, message_of, name_of, tools_of
+from ra.library.arguments import (
+    HistoryMessage,
+    asker_of,
+    check_choices,
+    check_kinds,
+    check_lists,
+    check_rules,
+    left_out,
+    message_of,
+    name_of,
+    tools_of,
+)
+from ra.library.guesses import ARGUMENTS, METHODS, OF_A_PROMPT, Events, explains, instead
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderName
 from ra.session.budget import RUNNING, Limits
@@ -61,12 +73,14 @@ class Agent(Generic[OutputT]):
     there is somebody to `ask`), `off` (the default elsewhere).
     """
 
+    @explains(ARGUMENTS)
     def __init__(
         self,
         model: str | None = None,
         *,
         provider: str | Provider | None = None,
         system_prompt: str | None = None,
+        thinking: Level | None = None,
         output_type: type[OutputT] | UnionType | Mapping[str, Any] | None = None,
         tools: bool | Sequence[Callable[..., Any] | Tool] = True,
         builtin_tools: bool | Sequence[str] = True,
@@ -84,13 +98,15 @@ class Agent(Generic[OutputT]):
         deny: Sequence[str] = (),
         cwd: Path | str | None = None,
         env: Mapping[str, str] | None = None,
-        ask: Asker | None = None,
+        ask: Asker | Callable[[Question], Answer] | None = None,
         agent: str | None = None,
         handler: "Handler | None" = None,
         untrusted: Literal["refuse", "ignore", "trust"] = "refuse",
     ) -> None:
         check_choices(edits=(edits, get_args(Edits)), untrusted=(untrusted, ("refuse", "ignore", "trust")))
         check_lists(builtin_tools=builtin_tools, history=history, allow=allow, deny=deny)
+        check_kinds(settings=(settings, Mapping), session=(session, str), save=(save, bool), write=(write, bool))
+        check_rules(allow, deny)
         own_provider = None if provider is None or isinstance(provider, str) else provider
         if model is not None and not isinstance(model, str):
             raise UsageError(f"Agent: model must be a name, not {type(model).__name__}; an object goes to provider=.")
@@ -100,6 +116,7 @@ class Agent(Generic[OutputT]):
             "agent.model": model if own_provider is None else model or name_of(own_provider),
             "agent.provider": provider if own_provider is None else "scripted",
             "agent.systemPrompt": system_prompt,
+            "agent.thinking": thinking,
             "agent.maxCost": max_cost,
             "agent.maxTokenBudget": max_tokens,
             "agent.maxIterations": max_iterations,
@@ -154,7 +171,7 @@ class Agent(Generic[OutputT]):
         self.ended: RunEnded | None = None
         self._resume = session
         self._save = save
-        self._ask = ask
+        self._ask = asker_of(ask)
         self._session: Session | None = None
         self._memory: Timeline | None = None  # the conversation, if it is not saved
         self._running = False
@@ -166,11 +183,15 @@ class Agent(Generic[OutputT]):
 
     # --- asking ---
 
-    async def run(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> AsyncGenerator[Event, None]:
+    @explains(OF_A_PROMPT)
+    def run(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> AsyncGenerator[Event, None]:
         """Everything that happens, as it happens; the last event is RunEnded. References in the prompt are resolved.
 
         Closing the stream interrupts the run (`contextlib.aclosing`): what was said until then is kept.
         """
+        return Events(self._run(prompt, files))
+
+    async def _run(self, prompt: str | Message, files: Sequence[Path | str]) -> AsyncGenerator[Event, None]:
         if self._running:
             raise UsageError("This agent is still answering a prompt. Use another Agent, or wait for its RunEnded.")
         self._running, self.ended = True, None
@@ -191,6 +212,7 @@ class Agent(Generic[OutputT]):
         finally:
             self._running = False
 
+    @explains(OF_A_PROMPT)
     async def answer(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> OutputT:
         """The answer alone: text, or a value of `output_type`. Raises Unanswered when there is none."""
         async for _ in self.run(prompt, files=files):
@@ -202,6 +224,7 @@ class Agent(Generic[OutputT]):
         value: OutputT = self._output_format.value(text) if self._output_format else text
         return value
 
+    @explains(OF_A_PROMPT)
     def ask(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> OutputT:
         """The answer, for programs that do not use `async`. The conversation goes on with the next `ask`."""
 
@@ -212,6 +235,7 @@ class Agent(Generic[OutputT]):
         answer: OutputT = _run_sync(once())
         return answer
 
+    @explains(OF_A_PROMPT)
     def stream(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> Iterator[Event]:
         """What `run` gives, for programs that do not use `async`. Closing the iterator interrupts the run."""
         events: queue.Queue[Event | BaseException | None] = queue.Queue()
@@ -242,6 +266,7 @@ class Agent(Generic[OutputT]):
             leave.set()
             thread.join()
 
+    @explains(OF_A_PROMPT)
     def show(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> None:
         """The answer as it comes: drawn in a notebook, else printed. What it came to is in `ended`."""
         from ra.library.notebook import show  # only for who looks
@@ -327,6 +352,13 @@ class Agent(Generic[OutputT]):
         run.__doc__ = description
         return function_tool(run)
 
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(
+                f"An Agent has no {name!r}{instead(name, METHODS, dir(type(self)))}", name=name, obj=self
+            )
+
     # --- the end ---
 
     async def close(self) -> None:
@@ -392,10 +424,20 @@ class OwnProvider:
         return f"python:{name_of(self._provider)}"
 
 
-def ask(prompt: str, **options: Any) -> str:
-    """One prompt, one answer: `ra.ask("…", model="…")`."""
-    agent: Agent[str] = Agent(**options)
-    return agent.ask(prompt)
+@overload
+def ask(
+    prompt: str | Message, *, output_type: type[OutputT], files: Sequence[Path | str] = (), **options: Any
+) -> OutputT: ...
+
+
+@overload
+def ask(prompt: str | Message, *, files: Sequence[Path | str] = (), **options: Any) -> str: ...
+
+
+def ask(prompt: str | Message, *, files: Sequence[Path | str] = (), **options: Any) -> Any:
+    """One prompt, one answer: `ra.ask("…", model="…")`. `options` are those of an Agent."""
+    agent: Agent[Any] = Agent(**options)
+    return agent.ask(prompt, files=files)
 
 
 def _run_sync(work: Coroutine[Any, Any, Any]) -> Any:

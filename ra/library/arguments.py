@@ -1,13 +1,16 @@
 """Checks what a program gives an Agent, as a type checker would, and puts it into our own forms."""
 
+import asyncio
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ra.core.asking import Answer, Asker, Question
 from ra.core.errors import UsageError
 from ra.core.messages import Message, say
 from ra.core.ports import Provider
-from ra.tools.policy.rules import BUILTIN
+from ra.tools.policy.rules import BUILTIN, parse_rule
 from ra.tools.tool import Tool
 
 HistoryMessage = Message | Mapping[str, str]
@@ -50,6 +53,41 @@ def check_choices(**given: tuple[object, Sequence[str]]) -> None:
     for name, (value, choices) in given.items():
         if value is not None and value not in choices:
             raise UsageError(f"Agent: {name} is {value!r}; use one of {', '.join(map(repr, choices))}.")
+
+
+def check_kinds(**given: tuple[object, type]) -> None:
+    """Raises UsageError for a value of another kind, which would be taken for something else without a word."""
+    for name, (value, kind) in given.items():
+        if value is not None and not isinstance(value, kind):
+            word = {bool: "True or False", str: "text"}.get(kind, "a mapping")
+            raise UsageError(f"Agent: {name} is {str(value)[:100]!r}; it must be {word}.")
+
+
+def check_rules(allow: Sequence[str], deny: Sequence[str]) -> None:
+    """Raises ConfigError for a rule that cannot be read: it would be told at the first prompt only."""
+    for rule in allow:
+        parse_rule(rule, "allow")
+    for rule in deny:
+        parse_rule(rule, "deny")
+
+
+def asker_of(ask: Asker | Callable[[Question], Answer] | None) -> Asker | None:
+    """What decides in the program, as a coroutine: a plain function is called in a thread. Only an Answer counts."""
+    if ask is None:
+        return None
+    if not callable(ask):
+        raise UsageError(f"Agent: ask must be `async def ask(question) -> Answer`, not {type(ask).__name__}.")
+
+    async def asked(question: Question) -> Answer:
+        decided: Any = ask(question) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, question)
+        answer = await decided if inspect.isawaitable(decided) else decided
+        if not isinstance(answer, Answer):
+            raise TypeError(
+                f"ask= returned {str(answer)[:100]!r}; return an Answer, such as Answer('once') or Answer('no')"
+            )
+        return answer
+
+    return asked
 
 
 def check_lists(**given: object) -> None:

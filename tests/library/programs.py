@@ -15,12 +15,27 @@ import msgspec
 from pydantic import BaseModel, Field
 
 import ra
-from ra import Agent, Image, Message, Reply, Request, Streamed, TextDelta, ToolStarted, Usage, say
+from ra import Agent, Answer, Image, Message, Question, Reply, Request, Streamed, TextDelta, ToolStarted, Usage, say
 from ra.testing import ScriptedProvider, Step
 
 
 def one_question() -> str:
     return ra.ask("What is the capital of France?")
+
+
+def one_question_with_a_typed_answer() -> int:
+    class City(BaseModel):
+        name: str
+        inhabitants: int
+
+    return ra.ask("Which city is the capital of France?", output_type=City, tools=False).inhabitants
+
+
+def a_plain_function_decides() -> str:
+    def decide(question: Question) -> Answer:
+        return Answer("no", why=f"{question.call.name} is not wanted")
+
+    return Agent(ask=decide, thinking="low").ask("Hello")
 
 
 def a_function_as_a_tool() -> str:

@@ -63,6 +63,8 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackS
 
 EXPECTED = {
     "one_question": "Fine.",
+    "one_question_with_a_typed_answer": 2100000,
+    "a_plain_function_decides": "Fine.",
     "a_function_as_a_tool": "21 degrees.",
     "a_pydantic_answer": "Paris 2100000",
     "a_dataclass_answer": ["begin", "end"],
