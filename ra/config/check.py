@@ -1,6 +1,6 @@
-"""Check a layer of the configuration, first its types and then what types cannot say.
+"""Checks a layer of the configuration: first its types, then what types cannot express.
 
-A fault names the key, the value, the place and what would be right.
+Each error names the key, the value, the file and line, and the legal values.
 """
 
 import difflib
@@ -85,7 +85,7 @@ def hint(key: str, known: dict[str, Any]) -> str:
 
 def shown(value: Any) -> str:
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON knows none of them, and would call them null
+        return str(value)  # JSON has no such numbers and would print null
     text = "null" if value is None else msgspec.json.encode(value).decode("utf-8", "replace")
     return text if len(text) <= 80 else text[:77] + "…"
 
@@ -134,7 +134,7 @@ def _settings_in(kind: Any) -> type[Settings] | None:
 
 
 def check(data: dict[str, Any], place: FindOrigin) -> None:
-    """One layer as its file has it. Raises ConfigError with key, value, place and what would be right."""
+    """Check one layer on its own. Raises ConfigError."""
     for path, agent in _agents(data):
         _check_rules(agent.get("permissions", {}).get("rules", ()), (*path, "permissions", "rules"), place)
         if "custom" in (tools := agent.get("tools", {})):
@@ -148,7 +148,7 @@ def check(data: dict[str, Any], place: FindOrigin) -> None:
 
 
 def tidy_tools(data: dict[str, Any], place: FindOrigin) -> None:
-    """All layers together: which tools there are depends on `custom`, and a project's rights on what was let in."""
+    """Check the tools of the merged layers: which tools exist depends on `custom`, and on what a project may say."""
     for path, agent in _agents(data):
         if "tools" in agent:
             agent["tools"] = _tools(agent["tools"], (*path, "tools"), place)
@@ -163,7 +163,7 @@ def _agents(data: dict[str, Any]) -> Iterator[tuple[Path_, dict[str, Any]]]:
 def _check_rules(rules: Any, path: Path_, place: FindOrigin) -> None:
     if not rules:
         return
-    from ra.tools.policy.rules import parse_rule  # few have rules
+    from ra.tools.policy.rules import parse_rule  # start-up time: few configurations have rules
 
     for index, rule in enumerate(rules):
         here = (*path, str(index))
@@ -171,7 +171,7 @@ def _check_rules(rules: Any, path: Path_, place: FindOrigin) -> None:
         if len(actions) != 1:
             raise _wrong(here, rule, "a rule has exactly one of allow, ask, deny, such as {allow: Bash(make:*)}", place)
         try:
-            parse_rule(rule[actions[0]], actions[0])  # type: ignore[arg-type]  # one of the three
+            parse_rule(rule[actions[0]], actions[0])  # type: ignore[arg-type]  # one of _ACTIONS
         except ConfigError as error:
             raise ConfigError(f"{place(here)}: {'.'.join(here)}: {error}") from error
 
@@ -205,7 +205,7 @@ def _check_providers(providers: dict[str, Any], place: FindOrigin) -> None:
 
 
 def _check_store(address: str | None, place: FindOrigin) -> None:
-    """The address of another kind of database is not repeated: it may hold a password."""
+    """Check the kind of database. The message does not repeat the address, which may contain a password."""
     scheme, separator, _ = (address or "").partition("://")
     if separator and scheme not in STORES:
         advice = f"use {' or '.join(f'{name}://…' for name in STORES)}, or the path of a SQLite file"
@@ -213,11 +213,11 @@ def _check_store(address: str | None, place: FindOrigin) -> None:
 
 
 def _tools(tools: dict[str, Any], path: Path_, place: FindOrigin) -> dict[str, Any]:
-    from ra.tools.options import ToolOptions, options_of  # few set up a tool
+    from ra.tools.options import ToolOptions, options_of  # start-up time: few configurations set up a tool
 
     kinds: dict[str, Any] = {"custom": tuple[str, ...]}
     clean = {name: tidy(v, kinds.get(name, bool | ToolOptions), place, (*path, name)) for name, v in tools.items()}
-    # What a file of the user's defines is known once it is loaded; until then any name may be one of its tools.
+    # The tools that a custom file defines are known only once it is loaded; until then any name may be one of them.
     own_tools = tuple(clean) if clean.get("custom") else ()
     try:
         options_of(clean, None, own_tools)

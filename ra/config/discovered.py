@@ -1,4 +1,4 @@
-"""What the user and the project have for every agent: instruction files, skills and commands, found when asked for."""
+"""Finds instruction files, skills and commands of the user and the project, when they are first needed."""
 
 import os
 from collections.abc import Mapping
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from ra.tools.tool import Tool
 
 GUARDED = ("SKILL.md", ".claude/commands/*.md", ".claude/commands/*/*.md")
-"""What models obey later, beside instruction files: not written without a word."""
+"""Files that models obey, besides instruction files. Tools ask before they write them."""
 
 MAX_NOTES = 5
 _FOLDERS = (".ra", ".agents", ".claude")
 
 
 class DiscoveredFiles:
-    """Finds each kind at its first need, and once. Where `agent.context.enabled` is off there is nothing."""
+    """Finds each kind once, on first use. Nothing is found if `agent.context.enabled` is off."""
 
     def __init__(self, resolved: Resolved, env: Mapping[str, str]) -> None:
         self._resolved = resolved
@@ -56,7 +56,7 @@ class DiscoveredFiles:
 
     @cached_property
     def skills(self) -> "Skills | None":
-        """None where no folder could hold any: then nothing is loaded for them."""
+        """The skills; None if no folder has any, so that nothing is loaded for them."""
         if not self._resolved.config.agent.context.enabled or not self._may_have("skills"):
             return None
         from ra.context import skills
@@ -74,18 +74,18 @@ class DiscoveredFiles:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was left out of instruction files and skills, or looks odd."""
+        """Notes on what was left out of instruction files and skills, and on oddities."""
         return (*self.instructions.notes, *(self.skills.notes if self.skills else ()))
 
     @property
     def first_notes(self) -> tuple[str, ...]:
-        """What is told at the start: a few lines, however much a project gets wrong."""
+        """The notes that are shown at the start: a few lines, however many there are."""
         more = len(self.notes) - MAX_NOTES
         end = (f"{more} more such lines; `ra --show-context` lists what is not used.",) if more > 0 else ()
         return (*self.notes[:MAX_NOTES], *end)
 
     def ignored(self) -> "tuple[Ignored, ...]":
-        """What lies here for other agents and is not used, with the reason."""
+        """Files for other agents that are not used, with the reason."""
         from ra.config.foreign import Ignored, ignored
 
         settings, waiting = self._resolved.config.agent.context, self._resolved.waiting
@@ -103,14 +103,14 @@ class DiscoveredFiles:
 
     @property
     def guarded(self) -> tuple[str, ...]:
-        """Names and patterns of the project's files that models obey."""
+        """Names and patterns of the project's files that models obey: tools ask before they write them."""
         return tuple(dict.fromkeys((*GUARDED, *(section.name for section in self.instructions.sections))))
 
     def skill_sections(self) -> tuple[Section, ...]:
         return self.skills.sections() if self.skills else ()
 
     def tools(self) -> "tuple[Tool, ...]":
-        """The tool that reads skills, where there are any."""
+        """The tool that reads skills, if there are any."""
         if self.skills is None or not any(skill.listed for skill in self.skills.skills):
             return ()
         from ra.session.skill_tool import skill_tool
@@ -119,7 +119,7 @@ class DiscoveredFiles:
 
     @cached_property
     def offers(self) -> tuple[tuple[str, str], ...]:
-        """Every name that may stand after a slash, with a line on what it does."""
+        """The name of every command and skill, with a one-line description."""
         if not self.commands and self.skills is None:
             return ()
         from ra.context import commands
@@ -129,11 +129,11 @@ class DiscoveredFiles:
         return tuple(sorted((skills | files).items()))
 
     def has_command(self, text: str) -> bool:
-        """Whether a line that begins with a slash means a command or a skill of these files."""
+        """Whether a line that begins with a slash names a command or a skill."""
         return self._meant(text) is not None
 
     def expand(self, text: str) -> "CommandPrompt | None":
-        """The prompt that a command of the user or the project stands for. Raises UsageError for a broken file."""
+        """The prompt of a custom command, with its arguments. Raises UsageError for a broken file."""
         meant = self._meant(text)
         if meant is None:
             return None
@@ -168,13 +168,13 @@ class DiscoveredFiles:
         return paths.project_folders(self._resolved.cwd)
 
     def _may_have(self, kind: str) -> bool:
-        """Whether one of the folders is there: a few looks at the disk, and no module."""
+        """Whether one of the folders exists. Start-up time: this takes a few system calls and no import."""
         bases = [*self._way, *([self._home] if self._home else [])]
         places = (os.path.join(base, folder, kind) for base in bases for folder in _FOLDERS)  # noqa: PTH118 - quick
         return os.path.isdir(self._settings_folder / kind) or any(map(os.path.isdir, places))  # noqa: PTH112 - quick
 
 
 def _parted(note: str) -> tuple[str, str]:
-    """A note such as `AGENTS.md: not text, not read` as the name and what is wrong."""
+    """A note such as `AGENTS.md: not text, not read`, split into the name and the problem."""
     name, _, why = note.partition(": ")
     return (name, why) if why else ("", note)

@@ -1,4 +1,4 @@
-"""Change one key of the user's file in place: comments, order and variables stay; a crash leaves a whole file."""
+"""Changes one key of the user's file in place. Comments, order and variables stay; a crash leaves a complete file."""
 
 import os
 from io import StringIO
@@ -11,7 +11,7 @@ from ra.system.files import write_private
 
 
 def change(path: Path, key: Path_, value: str | None) -> bool:
-    """Set a key, or with None take it away. False when the file says that already. Raises ConfigError."""
+    """Set a key, or remove it with None. Returns False if the file has that value already. Raises ConfigError."""
     text = _read(path)
     changed = changed_text(text, key, value, name=str(path))
     if changed == text:
@@ -21,13 +21,13 @@ def change(path: Path, key: Path_, value: str | None) -> bool:
 
 
 def changed_text(text: str, key: Path_, value: str | None, *, name: str = "ra.yaml") -> str:
-    from ruamel.yaml import YAML  # slow to import, and only a change needs it
+    from ruamel.yaml import YAML  # start-up time: only a change needs it
     from ruamel.yaml.comments import CommentedMap
     from ruamel.yaml.error import YAMLError
 
     yaml = YAML()
     yaml.preserve_quotes = True
-    yaml.width = 4096  # no line of the user's is folded
+    yaml.width = 4096  # keep the user's long lines
     veiled = Veiled(text, name=name)
     try:
         data: Any = yaml.load(veiled.text)
@@ -66,7 +66,7 @@ def _read(path: Path) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    """A new file in place of the old one, with its rights; behind a link, the file that it leads to."""
+    """Replace the file atomically and keep its permissions. A symbolic link stays; its target is replaced."""
     target = Path(os.path.realpath(path))
     try:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o600

@@ -1,4 +1,4 @@
-"""Names what other agents' files here say and ra does not use, each with the reason."""
+"""Lists other agents' files that ra does not use, each with the reason."""
 
 import os
 from collections.abc import Iterator
@@ -54,7 +54,7 @@ _HOME = {
 
 
 def ignored(way: list[Path], root: Path, home: Path | None, patterns: tuple[str, ...]) -> Iterator[Ignored]:
-    """Files that are there and not used. `way` leads from the project's root to the working directory."""
+    """The unused files. `way` is the list of folders from the project's root to the working directory."""
     for folder in way:
         for name, why in _PROJECT.items():
             if os.path.lexists(folder / name) and name not in patterns:

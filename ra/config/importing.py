@@ -15,13 +15,13 @@ from ra.system.files import open_resolved
 from ra.tools.policy.rules import Action, parse_rule
 
 AgentName = Literal["claude", "codex"]
-MAX_BYTES = 32 * 1024 * 1024  # the state of Claude Code grows with every project
+MAX_BYTES = 32 * 1024 * 1024  # Claude Code's state file grows with every project
 
 _EFFORTS = {"minimal": "low", "low": "low", "medium": "medium", "high": "high", "xhigh": "high"}
 
 
 class Imported(Value, frozen=True):
-    """What would be written, by the files that were read, and what of them has no place here."""
+    """The settings that would be written, the files they come from, and what has no counterpart in ra."""
 
     settings: dict[str, Any]
     files: tuple[str, ...] = ()
@@ -29,7 +29,7 @@ class Imported(Value, frozen=True):
 
 
 def settings_of(agent: AgentName, home: Path, root: Path) -> Imported:
-    """What another agent's files say, in the keys of ra.yaml."""
+    """Another agent's settings, as keys of ra.yaml."""
     reading = _Reading(home, root)
     if agent == "claude":
         reading.claude()

@@ -1,4 +1,4 @@
-"""Checks a configuration file that is JSON, and writes it so that the YAML reader finds the same values in it."""
+"""Checks a JSON configuration file, and rewrites it so that the YAML reader finds the same values."""
 
 import json
 import re
@@ -14,7 +14,7 @@ _PAIR = re.compile(r"\\u([dD][89abAB][\da-fA-F]{2})\\u([dD][c-fC-F][\da-fA-F]{2}
 
 
 def check(text: str, *, name: str) -> None:
-    """Raises ConfigError with the line of what is no JSON."""
+    """Raise ConfigError, with the line, if the text is not JSON."""
     try:
         json.loads(text, parse_int=str, parse_float=str, parse_constant=_no_number)
     except json.JSONDecodeError as error:
@@ -26,13 +26,13 @@ def check(text: str, *, name: str) -> None:
 
 
 def as_yaml(text: str) -> str:
-    """Valid JSON, with what YAML reads otherwise in YAML's way, on the same lines: tabs, 1e3, pairs of surrogates."""
+    """Valid JSON with YAML's spelling of what the two read differently (tabs, 1e3, surrogate pairs). Lines stay."""
     return _TOKEN.sub(lambda match: _written(match.group()), text)
 
 
 def _written(text: str) -> str:
     if text == "\t":
-        return " "  # inside a string JSON allows none
+        return " "  # JSON strings contain no tabs
     if text.startswith('"'):
         return _PAIR.sub(lambda match: _joined(match) if match.group(1) else match.group(), text)
     exponent = text.lower().partition("e")[2]

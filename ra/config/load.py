@@ -1,4 +1,4 @@
-"""Load the configuration: layers, later ones winning, each value with its origin."""
+"""Loads the configuration: layers, of which later ones win, and the origin of each value."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,7 +28,7 @@ _OF_AGENT: tuple[Path_, ...] = (
     ("context", "sources", "*", "python"),
     ("tools", "custom", "*"),
 )
-_WIKI = ("wiki", "dirs", "*")  # the project's, whichever file names them
+_WIKI = ("wiki", "dirs", "*")  # relative to the project, whichever file names them
 _OF_SESSION: tuple[Path_, ...] = (("contextStrategy",), _WIKI)
 _PATHS: tuple[Path_, ...] = (
     *(("agent", *path) for path in _OF_AGENT),
@@ -38,7 +38,7 @@ _PATHS: tuple[Path_, ...] = (
 
 
 class Resolved(msgspec.Struct, frozen=True):
-    """The configuration, and where each value came from."""
+    """The configuration, and the origin of each value."""
 
     config: Config
     data: dict[str, Any]
@@ -48,10 +48,10 @@ class Resolved(msgspec.Struct, frozen=True):
     root: Path  # the git root, or the working directory
     data_dir: Path
     items: tuple[trust.TrustItem, ...] = ()  # what the project's files would run or reach
-    untrusted: tuple[trust.TrustItem, ...] = ()  # those of them that are left out, because nobody agreed to them
+    untrusted: tuple[trust.TrustItem, ...] = ()  # the items that are left out because the user has not agreed to them
     waiting: tuple[trust.TrustItem, ...] = ()  # what other programs' files of the project name; unused until agreed to
-    notes: tuple[str, ...] = ()  # what else was left out
-    runs: tuple[str, ...] = ()  # files and folders of the project that ra would run or obey, whoever named them
+    notes: tuple[str, ...] = ()  # notes on what else was left out
+    runs: tuple[str, ...] = ()  # files and folders of the project that ra would run or obey, whichever file names them
 
 
 def resolve(
@@ -66,7 +66,7 @@ def resolve(
 ) -> Resolved:
     """defaults < user file < project files < --config < --set and flags; then the named agent's own keys.
 
-    What a project's file may run or reach is left out until the user has agreed to it; `trusting` takes it all.
+    Whatever a project's file would run or reach is left out until the user has agreed to it; `trusting` accepts all.
     """
     redacted.register(*secrets_in(env))
     root = paths.git_root(cwd) or cwd
@@ -124,13 +124,13 @@ def _obeyed(root: Path, env: Mapping[str, str]) -> tuple[str, ...]:
     configs, scripts = paths.git_configs(root, env), paths.start_files(root)
     if not configs and not scripts:
         return ()
-    from ra.config.obeyed import obeyed  # most projects have none of this
+    from ra.config.obeyed import obeyed  # start-up time: most projects need none of this
 
     return obeyed(root, configs, scripts)
 
 
 class _Guard:
-    """Lets of a project's file through what is harmless, and what the user has agreed to."""
+    """Filters a project's file: only harmless keys and what the user has agreed to pass."""
 
     def __init__(self, root: Path, known: trust.Trust, *, trusting: bool) -> None:
         self.items: list[trust.TrustItem] = []
@@ -163,7 +163,7 @@ class _Guard:
         return Layer(rest, {path: origin for path, origin in layer.origins.items() if _holds(rest, path)})
 
     def new(self, items: Sequence[trust.TrustItem]) -> tuple[trust.TrustItem, ...]:
-        """Those that the user has not agreed to. Of the others, the bytes that were looked at are those that run."""
+        """The items that the user has not agreed to. For the others, the bytes that were hashed are those that run."""
         digests: dict[str, str] = {}
         unknown = self._known.ask_for(self.root, items, digests)
         new_items = () if self._trusting else unknown
@@ -173,18 +173,18 @@ class _Guard:
         return new_items
 
     def untrusted(self, waiting: Sequence[trust.TrustItem]) -> tuple[trust.TrustItem, ...]:
-        """Those of `ra.yaml` among them: what they ask for must not be left out without a word."""
+        """The waiting items of `ra.yaml`: these must not be left out silently."""
         return self.new([item for item in self.items if item not in waiting])
 
 
 def _add_servers(
     data: dict[str, Any], origins: dict[Path_, Origin], guard: _Guard, cwd: Path, env: Mapping[str, str]
 ) -> tuple[trust.TrustItem, ...]:
-    """Add the servers of `.mcp.json` files, if there are any, behind those of ra.yaml. Returns what must wait."""
+    """Append the servers of `.mcp.json` files to those of ra.yaml. Returns the ones that wait for consent."""
     folders, settings_folder = paths.project_folders(cwd), paths.user_file(env).parent
     if not any(os.path.lexists(path) for path in paths.mcp_files(folders, settings_folder)):
         return ()
-    from ra.config import mcp_json  # most projects have none
+    from ra.config import mcp_json  # start-up time: most projects have none
 
     files = mcp_json.read(folders, guard.root, settings_folder)
     items = [server.item for server in files.servers if server.item is not None]
@@ -210,13 +210,13 @@ def _of_project(layer: Layer) -> bool:
 
 
 def _configured_data_dir(layers: Iterable[Layer]) -> str | None:
-    """Needed before the project's files are let in; they have no say in it."""
+    """The data directory, needed before the project's files are read; they cannot set it."""
     named = [layer.data.get("app", {}).get("dataDir") for layer in layers if not _of_project(layer)]
     return next((name for name in reversed(named) if name), None)
 
 
 def assigned(text: str, env: Mapping[str, str]) -> Layer:
-    """`--set agent.compaction.threshold=0.8`: the value is read as YAML."""
+    """The layer of `--set agent.compaction.threshold=0.8`. The value is read as YAML."""
     key, equals, value = text.partition("=")
     path = tuple(part.strip() for part in key.split("."))
     if not equals or not all(path):
@@ -232,7 +232,7 @@ def assigned(text: str, env: Mapping[str, str]) -> Layer:
 
 
 def flagged(flags: Mapping[str, Any]) -> Layer:
-    """Flags of the command line: dotted key → value."""
+    """The layer of the command line's flags: dotted key → value."""
     data: dict[str, Any] = {}
     origins: dict[Path_, Origin] = {}
     for key, (value, flag) in flags.items():
@@ -248,7 +248,7 @@ def _nested(path: Path_, value: Any, origin: Origin) -> Layer:
 
 
 def _known(layer: Layer, path: Path, notes: list[str]) -> Layer:
-    """Of an agentx.json what ra knows: the rest is another program's, and is said to be left out."""
+    """The keys of an agentx.json that ra has. A note lists the others, which belong to another program."""
     foreign = [key for key in layer.data if key not in Config.__struct_fields__]
     if not foreign or path.name != paths.AGENTX_NAME:
         return layer
@@ -260,7 +260,7 @@ def _known(layer: Layer, path: Path, notes: list[str]) -> Layer:
 
 
 def _checked(layer: Layer) -> Layer:
-    """The layer with camelCase keys and legal values, its origins renamed along."""
+    """The layer with camelCase keys and legal values; origins are renamed with their keys."""
 
     def place(path: Path_) -> Origin:
         return _origin(layer, path)
@@ -284,7 +284,7 @@ def _holds(data: Any, path: Path_) -> bool:
 
 
 def _origin(layer: Layer, path: Path_) -> Origin:
-    """Who set a value: the nearest of what it lies in that the layer knows."""
+    """The origin of a value: its own, or that of the nearest mapping around it."""
     return next((layer.origins[path[:n]] for n in range(len(path), -1, -1) if path[:n] in layer.origins), DEFAULT)
 
 
@@ -297,11 +297,11 @@ def _check_strategy(data: dict[str, Any], key: Path_, place: check.FindOrigin) -
 
 
 def _check_context(context: ContextSettings, origins: Mapping[Path_, Origin], owner: str = "agent") -> None:
-    """A composition that cannot be is refused where it is written, not when it is first used."""
+    """Refuse impossible sources at load, with their place in the file, instead of on first use."""
     if context.source_budget is None and not context.sources and not context.must_keep:
         return
     from ra.context.compaction.must_keep import MustKeep
-    from ra.context.compose.sources import check_settings  # with what cuts and counts, for the few who compose
+    from ra.context.compose.sources import check_settings  # start-up time: few configurations have sources
 
     try:
         MustKeep(context.must_keep)
@@ -314,7 +314,7 @@ def _check_context(context: ContextSettings, origins: Mapping[Path_, Origin], ow
 
 
 def _checked_agent(agent: Any, name: str, place: check.FindOrigin) -> dict[str, Any]:
-    """A named agent has any key of `agent` and of `session`, a `handler`, a `description` and a `budget`."""
+    """Check a named agent: any key of `agent` and `session`, a `handler`, a `description` and a `budget`."""
     path = ("agents", name)
     if not isinstance(agent, dict):
         raise ConfigError(f"{place(path)}: agents.{name} is {check.shown(agent)}; it must be a mapping.")
@@ -330,7 +330,7 @@ def _checked_agent(agent: Any, name: str, place: check.FindOrigin) -> dict[str, 
 
 
 def _lay_agent(data: dict[str, Any], origins: dict[Path_, Origin], name: str) -> None:
-    """Lay a named agent's keys over `agent` and `session`; what a flag said stays."""
+    """Lay a named agent's keys over `agent` and `session`. Flags stay in force."""
     agents = data.get("agents", {})
     if name not in agents:
         raise UsageError(f"No agent is named {name!r}. Known agents: {', '.join(sorted(agents)) or NO_AGENTS}.")
@@ -347,7 +347,7 @@ def _lay_agent(data: dict[str, Any], origins: dict[Path_, Origin], name: str) ->
 
 
 def _anchored(layer: Layer, cwd: Path, root: Path) -> Layer:
-    """The layer with absolute paths, so that nobody below needs to know which file said what."""
+    """The layer with absolute paths, so that later steps need not know which file a path came from."""
 
     def walk(value: Any, path: Path_) -> Any:
         if isinstance(value, dict):
@@ -363,7 +363,7 @@ def _anchored(layer: Layer, cwd: Path, root: Path) -> Layer:
 
 
 def _base(origin: Origin, cwd: Path) -> Path:
-    """Where the paths that somebody wrote start."""
+    """The folder to which the paths of an origin are relative."""
     return (cwd / origin.name).parent if origin.kind in ("user", "project", "config", "file") else cwd
 
 
@@ -375,7 +375,7 @@ def _is_path(path: Path_, value: str) -> bool:
 
 
 def merge(data: dict[str, Any], origins: dict[Path_, Origin], layer: Layer) -> None:
-    """Lay `layer` over `data`: mappings are merged, everything else is replaced."""
+    """Lay `layer` over `data`: mappings are merged, other values are replaced."""
     _merge(data, layer.data)
     origins.update(layer.origins)
 
@@ -389,7 +389,7 @@ def _merge(below: dict[str, Any], above: dict[str, Any]) -> None:
 
 
 def _camel(path: Path_) -> Path_:
-    """Keys that users name themselves (agents, providers, sources) keep their underscores."""
+    """The path in camelCase. Keys that users name themselves (agents, providers, sources) keep their underscores."""
     free = {("agents",): 1, ("app", "prices"): 2, ("app", "providers"): 2, ("agent", "context", "sources"): 3}
     named = next((depth for head, depth in free.items() if path[: len(head)] == head), None)
     return tuple(part if index == named else camel(part) for index, part in enumerate(path))

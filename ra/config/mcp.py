@@ -1,4 +1,4 @@
-"""Makes the MCP servers of a configuration, none of them started yet."""
+"""Creates the MCP servers of a configuration, without starting them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -14,7 +14,7 @@ from ra.tools.settings import McpServerSettings
 def mcp_servers(
     resolved: Resolved, env: Mapping[str, str], notices: Notices, settings: Sequence[McpServerSettings]
 ) -> Servers:
-    """Servers as they are configured, none of them started yet."""
+    """The configured servers, not started yet."""
     return Servers(
         settings,
         root=str(resolved.root),
@@ -27,6 +27,6 @@ def mcp_servers(
 
 
 def _weigh(specs: Sequence[ToolSpec]) -> int:
-    from ra.context.tokens import Estimator  # only for a server that was not met before
+    from ra.context.tokens import Estimator  # start-up time: only for a server that is not in the cache
 
     return Estimator(1.0).tools(specs)

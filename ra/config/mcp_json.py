@@ -1,6 +1,6 @@
-"""Reads the MCP servers that other programs know: `.mcp.json` of a project, and `mcp.json` beside the user's own file.
+"""Reads MCP servers from the files of other programs: `.mcp.json` of a project, `mcp.json` beside the user's ra.yaml.
 
-A project's servers run something, so they wait for the user's word; what a file says is expanded only after that.
+A project's servers run programs, so they wait for the user's consent. Variables are expanded only after that.
 """
 
 import os
@@ -28,11 +28,11 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_]\w*)(?::?-([^}]*))?\}")
 
 
 class BrokenFile(ValueError):
-    """What is wrong with a file or with a server in it."""
+    """A problem with a file or with a server in it."""
 
 
 class McpEntry(Value, frozen=True):
-    """A server as it is written. `item` is what the user has to agree to; None for a file of their own."""
+    """A server as written in a file. `item` is what the user has to agree to; None for the user's own file."""
 
     name: str
     settings: dict[str, Any]
@@ -46,7 +46,7 @@ class McpFiles(Value, frozen=True):
 
 
 def read(folders: Sequence[Path], root: Path, settings_folder: Path) -> McpFiles:
-    """The servers of all files, the nearest first; of two with one name the first counts. Nothing is started."""
+    """The servers of all files, nearest first; the first server of a name wins. Starts nothing."""
     servers: dict[str, McpEntry] = {}
     notes: list[str] = []
     user_files = [settings_folder / name for name in USER_FILES]
@@ -66,7 +66,7 @@ def read(folders: Sequence[Path], root: Path, settings_folder: Path) -> McpFiles
 
 
 def expanded(server: McpEntry, env: Mapping[str, str]) -> dict[str, Any]:
-    """The settings of a server with the environment's values in it. Raises ValueError that names what is missing."""
+    """A server's settings with variables expanded. Raises ValueError that names a missing variable."""
     missing: list[str] = []
 
     def value(match: re.Match[str]) -> str:
@@ -125,7 +125,7 @@ def _document(path: Path, root: Path | None) -> dict[str, Any]:
 
 
 def settings_of(written: Any) -> dict[str, Any]:
-    """The keys that we have, checked. Raises ValueError."""
+    """The keys that ra has, checked. Raises ValueError."""
     if not isinstance(written, dict):
         raise BrokenFile("must be an object with a command or a url")
     settings = {key: written[key] for key in _TAKEN if written.get(key) is not None}
@@ -141,7 +141,7 @@ def settings_of(written: Any) -> dict[str, Any]:
         raise BrokenFile("has args that are not a list of texts")
     for key in ("env", "headers"):
         given = settings.get(key, {})
-        if isinstance(given, dict):  # a port as a number is what people write
+        if isinstance(given, dict):  # people write ports as numbers
             given = {name: str(part) if isinstance(part, int | float) else part for name, part in given.items()}
         if not _all_text(given, dict):
             raise BrokenFile(f"has {key} that are not texts under names")
@@ -149,7 +149,7 @@ def settings_of(written: Any) -> dict[str, Any]:
             settings[key] = given
     timeout = settings.pop("timeout", None)
     if isinstance(timeout, int | float) and timeout > 0:
-        settings["timeout"] = timeout / 1000 if timeout >= 1000 else float(timeout)  # others count milliseconds
+        settings["timeout"] = timeout / 1000 if timeout >= 1000 else float(timeout)  # others write milliseconds
     if written.get("type", written.get("transport")) == "sse":
         settings["sse"] = True
     if written.get("disabled") is True or written.get("enabled") is False:

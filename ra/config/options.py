@@ -1,4 +1,4 @@
-"""What a run may do and where it takes place: said on the command line, never in a file."""
+"""The options of a run that come from the command line, never from a file."""
 
 from typing import Literal
 

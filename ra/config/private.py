@@ -1,4 +1,4 @@
-"""Keep small files that decide about rights: owned by the user, believed only then, replaced as a whole."""
+"""Reads and writes small files that grant rights. They count only if the user alone can write them."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from ra.system.files import open_regular, write_private
 
 
 def read(path: Path, kind: Any, *, again: str) -> Any:
-    """What the file holds, None when there is none. `again` says how to come by a new one. Raises UserError."""
+    """The file's content, None without a file. `again` says how to recreate it. Raises UserError."""
     try:
         file = open_regular(path)
     except (FileNotFoundError, NotADirectoryError):  # HOME may be /dev/null
@@ -38,18 +38,18 @@ def write(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def name_of(project: Path) -> str:
-    """A project as a key of such a file: where it really is, in text that can be stored."""
+    """The key of a project in such a file: its real path, as text that can be stored."""
     return os.path.realpath(project).encode("utf-8", "backslashreplace").decode()
 
 
 class Allowed:
-    """The rules that the user allowed in a project for good."""
+    """The rules that the user allowed permanently, by project."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def rules(self, project: Path) -> tuple[str, ...]:
-        """Raises UserError for a file that cannot be believed."""
+        """The rules of a project. Raises UserError for a file that others can write."""
         return tuple(self._read().get(name_of(project), ()))
 
     def add(self, project: Path, rule: str) -> None:
@@ -60,7 +60,7 @@ class Allowed:
             write(self.path, projects)
 
     def remove(self, project: Path, rule: str) -> bool:
-        """False when it was not there."""
+        """Remove a rule. Returns False if there is none."""
         projects = self._read()
         if rule not in projects.get(name_of(project), []):
             return False

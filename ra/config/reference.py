@@ -1,4 +1,4 @@
-"""Explain every key in one table, from which ra.yaml.example and docs/configuration.md are made."""
+"""Explains every key in one table, from which ra.yaml.example and docs/configuration.md are generated."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -122,7 +122,7 @@ EXAMPLES = """\
 
 
 def leaves(kind: type[Settings] = Config, path: Path_ = ()) -> Iterator[tuple[Path_, Any, Any]]:
-    """Every key with its type and default, in order; mappings come before what they hold."""
+    """Every key with its type and default, in order; a mapping comes before its keys."""
     for field in msgspec.structs.fields(kind):
         here = (*path, field.encode_name)
         default = msgspec.to_builtins(

@@ -1,4 +1,4 @@
-"""Show the resolved configuration as YAML, each value with its origin."""
+"""Shows the resolved configuration as YAML, each value with its origin."""
 
 import re
 from typing import Any
@@ -15,9 +15,9 @@ COLUMN = 56
 
 
 def shown(resolved: Resolved) -> str:
-    """Every key with its value; the origin stands behind it, secrets do not stand there at all.
+    """Every key with its value and origin; secrets are left out.
 
-    What a project asks for and has not got is named at the end.
+    What a project asks for without consent is listed at the end.
     """
     data = msgspec.to_builtins(resolved.config)
     lines = _lines(data, (), resolved)
@@ -41,7 +41,7 @@ def _lines(value: dict[str, Any], path: Path_, resolved: Resolved) -> list[str]:
 
 
 def redacted(key: str, value: Any, path: Path_) -> Any:
-    """Secrets by their key; everything under a provider's headers or an MCP server's environment as well."""
+    """The value, or a placeholder for a secret: by its key, and anything in a provider's headers or a server's env."""
     hidden = bool(_SECRET.search(key)) and not isinstance(value, int | float | bool | None)
     if hidden or {"headers", "env"} & set(path[:-1]):
         return REDACTED
@@ -53,7 +53,7 @@ def redacted(key: str, value: Any, path: Path_) -> Any:
 
 
 def scalar(value: Any) -> str:
-    """JSON is YAML; plain words need no quotes, unless YAML would read them as something else."""
+    """The value as YAML: JSON, or a plain word without quotes if YAML reads it as text."""
     plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z][A-Za-z0-9_./-]*", value)
     if plain and str(value).lower() not in {"yes", "no", "on", "off", "true", "false", "null", "y", "n"}:
         return str(value)

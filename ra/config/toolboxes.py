@@ -1,4 +1,4 @@
-"""Makes the tools of a session as the configuration and the flags have them: ours, custom ones, and MCP servers'."""
+"""Creates a session's tools from the configuration and the flags: built-in tools, custom ones, and MCP servers'."""
 
 import hashlib
 import os
@@ -46,12 +46,12 @@ _CHANGING = ("Agent", "Bash", "Edit", "WebFetch", "Write", "mcp__*")
 
 
 def allowed(resolved: Resolved) -> Allowed:
-    """What the user allowed for good when asked."""
+    """The rules that the user allowed permanently when asked."""
     return Allowed(resolved.data_dir / "allowed.json")
 
 
 def rules(resolved: Resolved, options: Options) -> tuple[Rule, ...]:
-    """Flags, the configuration, and what was allowed when asked; deny is stronger than ask, and ask than allow."""
+    """The rules of flags, the configuration and earlier answers. Deny is stronger than ask, and ask than allow."""
     if options.read_only:
         denied, permitted = (*options.deny, *_CHANGING), allowed(resolved).rules(resolved.root)
     else:
@@ -64,7 +64,7 @@ def rules(resolved: Resolved, options: Options) -> tuple[Rule, ...]:
 
 
 def edits(resolved: Resolved, options: Options) -> Edits:
-    """What becomes of writes by the file tools: as the user says, else ask on a terminal and off elsewhere."""
+    """How the file tools' writes are handled: as the user says, else `ask` on a terminal and `off` elsewhere."""
     return _stated_edits(resolved, options) or ("ask" if options.terminal else "off")
 
 
@@ -73,7 +73,7 @@ def _stated_edits(resolved: Resolved, options: Options) -> Edits | None:
 
 
 def host(resolved: Resolved, env: Mapping[str, str]) -> Host:
-    """What a sandbox has besides the project: a home of its own, and nothing of ra's configuration and data."""
+    """What a sandbox has besides the project: a private home, and none of ra's configuration and data."""
     root = resolved.root.resolve()
     files = [path for path in resolved.files if root not in path.resolve().parents]
     hidden = (resolved.data_dir, paths.user_file(env).parent, *files)
@@ -84,9 +84,9 @@ def host(resolved: Resolved, env: Mapping[str, str]) -> Host:
 
 
 def commands_env(resolved: Resolved, env: Mapping[str, str]) -> Mapping[str, str]:
-    """The user's environment; with a wiki, commands of the model are told where it is, and find the `agentx` to ask.
+    """The environment of the model's commands. With a wiki, it names the wiki's folders and has `agentx` on PATH.
 
-    The configuration that names the wiki is not there in a sandbox.
+    The configuration that names the wiki is hidden in a sandbox.
     """
     dirs = resolved.config.session.wiki.dirs
     if not dirs:
@@ -99,7 +99,7 @@ def commands_env(resolved: Resolved, env: Mapping[str, str]) -> Mapping[str, str
 
 
 def _wiki_folders(resolved: Resolved) -> Sequence[str]:
-    """What `agentx wiki query` reads in a sandbox: the wiki, and the program itself."""
+    """The folders that `agentx wiki query` reads in a sandbox: the wiki, and the program itself."""
     dirs = resolved.config.session.wiki.dirs
     if not dirs:
         return ()
@@ -109,7 +109,7 @@ def _wiki_folders(resolved: Resolved) -> Sequence[str]:
 
 
 class Keeper:
-    """Keeps rules of one project among what the user allowed for good."""
+    """Stores the rules that the user allows permanently in one project."""
 
     def __init__(self, resolved: Resolved) -> None:
         self._resolved = resolved
@@ -119,7 +119,7 @@ class Keeper:
 
 
 class NoSession:
-    """For who only explains what a call would be allowed to do: no tool is run."""
+    """The session of a toolbox that only explains permissions: no tool is run."""
 
     def entries(self) -> Sequence[Entry]:
         return ()
@@ -135,7 +135,7 @@ class NoSession:
 
 
 class Toolboxes:
-    """Makes toolboxes for the sessions of one configuration. `mcp` are its servers, if it has any."""
+    """Creates the toolboxes for the sessions of one configuration. `mcp` are its servers, if it has any."""
 
     def __init__(
         self,
@@ -153,10 +153,10 @@ class Toolboxes:
         self._notices = notices
         self._mcp = mcp
         self._files = files
-        self._tools = tuple(tools)  # that a program brought
+        self._tools = tuple(tools)  # defined by the program that uses the library
 
     def toolbox(self, session: SessionPort, *, offered: bool = True, nested: bool = False) -> Toolbox:
-        """`offered`: the model can use tools. `nested`: they are a sub-agent's, which has no sub-agents of its own."""
+        """`offered`: the model can use tools. `nested`: for a sub-agent, which cannot start sub-agents."""
         resolved, options, settings = self._resolved, self._options, self._resolved.config.agent
         offered = offered and options.tools
         custom = self._custom()
@@ -184,7 +184,7 @@ class Toolboxes:
         return toolbox
 
     def _project(self, tool_options: Mapping[str, ToolOptions]) -> Project:
-        """What is the project, and what is free there."""
+        """The project as the tools see it: its folders, and which writes need a question."""
         resolved, options = self._resolved, self._options
         guarded = self._files.guarded if self._files else ()
         return Project(
@@ -201,15 +201,17 @@ class Toolboxes:
         )
 
     def _custom(self) -> list[Tool]:
-        """What is no tool of ours: the user's own, a program's, and the one that reads skills."""
+        """The tools that are not built in: the user's, the calling program's, and the one that reads skills."""
         tools = [*_custom_tools(self._resolved, self._env), *self._tools]
         names = {tool.name for tool in tools}
         skill = self._files.tools() if self._files else ()
         return [*tools, *(tool for tool in skill if tool.name not in names)]
 
     def explain(self, call: ToolCall) -> tuple[Explanation, str]:
-        """What would happen to a call, and the sandbox for it. MCP servers are not asked: their calls are judged by
-        name. Runs nothing. Raises UserError for a call that cannot be made."""
+        """What would happen to a call, and its sandbox. Calls of MCP servers are judged by name. Runs nothing.
+
+        Raises UserError for a call that cannot be made.
+        """
         toolbox = self.toolbox(NoSession())
         project = toolbox.project_for(call.name)
         box = toolbox.box if call.name == "Bash" else None
@@ -223,7 +225,7 @@ class Toolboxes:
         return explanation, (box.name if box else "none") + (f" ({project.trouble})" if project.trouble else "")
 
     def _warn_of_rules(self, toolbox: Toolbox) -> None:
-        """A rule for a tool that is not there is told; a flag's that was probably meant otherwise is refused."""
+        """Warn about rules for unknown tools. A flag with a misspelt tool is refused."""
         flags = (*self._options.allow, *self._options.deny)
         for rule in toolbox.rules:
             if rule.tool not in toolbox.known and "*" not in rule.tool and not rule.tool.startswith("mcp__"):
@@ -237,8 +239,8 @@ class Toolboxes:
                 )
 
     def _meant_rule(self, rule: Rule, toolbox: Toolbox) -> str:
-        """`Bsh(rm:*)` is meant as Bash(rm:*), and so is `rm`, a program. "" for a tool that is simply not there."""
-        import difflib  # only for a rule that has no tool
+        """The rule that was probably meant: Bash(rm:*) for `Bsh(rm:*)` and for `rm`. Empty for an unknown tool."""
+        import difflib  # start-up time: only for a rule with an unknown tool
 
         near = difflib.get_close_matches(rule.tool, toolbox.known, n=1, cutoff=0.75)
         if near:
@@ -270,11 +272,11 @@ def _custom_tools(resolved: Resolved, env: Mapping[str, str]) -> list[Tool]:
 
 
 def _obeyed(resolved: Resolved, options: Options) -> tuple[str, ...]:
-    """What of the project runs outside any sandbox: hooks and scripts, an agent file, and ra's own environment."""
+    """Files of the project that run outside any sandbox: hooks and scripts, an agent file, ra's own environment."""
     root, file = resolved.root, options.agent_file
     named: tuple[str, ...] = ()
     if file:
-        from ra.config.reach import reach  # for those who bring an agent of their own
+        from ra.config.reach import reach  # start-up time: only with an agent file
 
         named = trust.guarded(reach((str(resolved.cwd / Path(file).expanduser()),), str(root.resolve())), root)
     places = (Path(sys.prefix).resolve(), Path(__file__).resolve().parents[1])

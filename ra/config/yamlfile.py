@@ -1,4 +1,4 @@
-"""Reads a YAML or JSON file without trusting it: safely, with limits, and remembering the line of every value."""
+"""Reads an untrusted YAML or JSON file: safely, within limits, and with the line of every value."""
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ MAX_VARIABLES = 1000
 _FORMS = "write ${VAR}, ${VAR:-default} or ${VAR-default}"
 
 _PRIVATE_BLOCKS = (0xE000, *range(0xF0000, 0xFF000, 0x1000), *range(0x100000, 0x10F000, 0x1000))
-"""Where blocks of characters begin that mean nothing to YAML. Files may hold some of them, such as icons of fonts."""
+"""The starts of private-use blocks, whose characters mean nothing to YAML. Files may use some, such as font icons."""
 _OTHER_FORM = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*:?[?+=][^}]*\}?")  # of a shell, and not ours
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?:(:?-)([^}]*))?\}")
 
@@ -24,7 +24,7 @@ Path_ = tuple[str, ...]
 
 
 class Origin(NamedTuple):
-    """Who set a value: a file with its line, a flag, or the defaults."""
+    """What set a value: a file with its line, a flag, or the defaults."""
 
     name: str
     line: int = 0
@@ -59,12 +59,12 @@ def read(path: Path, env: Mapping[str, str], *, kind: str = "user") -> Layer:
 
 
 def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -> Layer:
-    import yaml  # 20 ms that a run without configuration files does not pay
+    import yaml  # 20 ms of start-up time: only for runs with configuration files
 
     veiled = Veiled(text, name=name)
     text = veiled.text
     if name.endswith(".json") and text.strip():
-        from ra.config import jsonfile  # hardly anybody has such a file
+        from ra.config import jsonfile  # start-up time: JSON files are rare
 
         jsonfile.check(veiled.replace(text, lambda _: "0"), name=name)
         text = jsonfile.as_yaml(text)
@@ -93,9 +93,9 @@ def parse(text: str, *, name: str, env: Mapping[str, str], kind: str = "user") -
 
 
 class Veiled:
-    """A text with one private character, which it does not hold itself, for each of its variables.
+    """A text in which a private-use character, unused by the text, stands for each variable.
 
-    Inside {braces} YAML cannot read ${VAR}. `unveil` puts them back. Raises ConfigError.
+    YAML cannot read ${VAR} inside {braces}. `unveil` puts the variables back. Raises ConfigError.
     """
 
     def __init__(self, text: str, *, name: str) -> None:
@@ -115,7 +115,7 @@ class Veiled:
         return self._veils.search(text) is not None
 
     def replace(self, text: str, value: Callable[[str], str]) -> str:
-        """The text with what `value` makes of each variable as it was written."""
+        """The text with each variable, as it was written, replaced by `value` of it."""
         return self._veils.sub(lambda match: value(self.variables[ord(match.group()) - self._first]), text)
 
     def unveil(self, text: str) -> str:
@@ -138,7 +138,7 @@ def _guard_depth(text: str, name: str) -> None:
 
 
 class _Reader:
-    """Turns YAML nodes into plain data; keeps the line of each."""
+    """Turns YAML nodes into plain data, and records the line of each."""
 
     def __init__(self, loader: Any, name: str, env: Mapping[str, str], kind: str, veiled: Veiled) -> None:
         self.loader = loader
