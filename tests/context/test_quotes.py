@@ -318,3 +318,32 @@ def test_what_was_laid_down_is_listed_with_what_replaced_it_and_whether_the_mode
         (3, "Never open port 22.", 0, True),
         (6, "The port is 9090.", 0, True),
     ]
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [
+        "Sign every letter as Captain Nemo.",
+        "Все даты пиши по-русски.",
+        "报价单一律用人民币计价。",
+        "हमेशा विनम्र भाषा का प्रयोग करें।",
+        "Rechnungen gehen in dreifacher Ausfertigung raus.",
+    ],
+)
+def test_what_is_said_again_and_again_gives_way_before_what_was_said_once(rule):
+    prompts = [f"Please go through module {number} and tell me what it does about caching." for number in range(60)]
+    prompts[31] += f" {rule}"
+    text = quoted(*prompts, room=500)
+    assert rule in text
+    assert text.count("module ") > 10  # what room is left holds whole messages
+
+
+@pytest.mark.parametrize("strategy", ["digest", "summarize"])
+def test_an_index_lists_no_value_that_only_the_user_said_and_replaced(strategy):
+    one = engine(24_000, strategy=strategy)
+    log = started(one, "Begin.")
+    log.say(say("user", "The port is 4711. Ticket DATA-17 is open."), *step(1, "word " * 4000))
+    log.say(say("user", "The port is 4712."), *step(2, "word " * 4000), say("user", "Go on."), *step(3, "word " * 200))
+    log.record(*assemble(one, force="manual").facts)
+    text = text_of(one.request())
+    assert ["4711" in text, "4712" in text, "DATA-17" in text] == [False, True, True]

@@ -135,7 +135,10 @@ class Compactor:
         if zones.exhausted or allowance.summary <= 0 or saved < view.tokens() * (1 - WORTH):
             fact = truncate(view, zones, allowance.goal) if allowance.must_fit else None
             return ([self._with_quotes(view, zones, fact, allowance)] if fact else []), []
-        summary = await self._summarizer.sum_up(view, zones.compactable, allowance, sent=sent, focus=focus)
+        outdated = self._quotes.replaced_names(view)
+        summary = await self._summarizer.sum_up(
+            view, zones.compactable, allowance, sent=sent, focus=focus, outdated=outdated
+        )
         if not summary.text:
             index = self._index(view, zones, allowance)
             facts = [self._with_quotes(view, zones, index, allowance)] if index else []
@@ -160,7 +163,10 @@ class Compactor:
         places = {group.place for group in zone}
         visible = (message for group in view.groups if group.place not in places for message in view.shown(group))
         indexed = [group for group in gap.groups if group.at not in view.omitted]
-        text = self._digest.stand_in(indexed, gap.ref, room, visible=visible, behind_others=bool(standing))
+        outdated = self._digest.unused(indexed, self._quotes.replaced_names(view))
+        text = self._digest.stand_in(
+            indexed, gap.ref, room, visible=visible, outdated=outdated, behind_others=bool(standing)
+        )
         return gap.checkpoint("digest", text)
 
     def standing(self, view: View, zone: Sequence[Group], allowance: Allowance) -> Sequence[Group]:

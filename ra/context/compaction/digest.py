@@ -31,7 +31,14 @@ class Digest:
         self._traces: dict[Position, GroupTrace] = {}
 
     def stand_in(
-        self, groups: Sequence[Group], ref: str, room: int, *, visible: Iterable[Message], behind_others: bool = False
+        self,
+        groups: Sequence[Group],
+        ref: str,
+        room: int,
+        *,
+        visible: Iterable[Message],
+        outdated: Collection[str] = (),
+        behind_others: bool = False,
     ) -> str:
         """What stands in the gap of these groups, in at most `room` tokens.
 
@@ -42,7 +49,7 @@ class Digest:
             f'recall("#N") reads position N word for word, recall("{ref}") all of it, '
             'recall("some words") searches. What happened there:]'
         )
-        skipped = frozenset[str]().union(*map(names.spoken, visible))
+        skipped = frozenset(outdated).union(*map(names.spoken, visible))
         headed = STACKED if behind_others else HEADED
         index = self.index(groups, room - self._estimator.text(head), skipped=skipped, headed=headed)
         return f"{head}\n{index}".rstrip()
@@ -77,6 +84,11 @@ class Digest:
                 return listing
             for_names -= excess
         return ""
+
+    def unused(self, groups: Iterable[Group], names: Collection[str]) -> set[str]:
+        """Those of the names that no tool of these groups had to do with."""
+        used = (self.trace(group).names for group in groups if group.results) if names else ()
+        return set(names).difference(*used)
 
     def _cost(self, name: str) -> int:
         return self._estimator.text(f" {name}")

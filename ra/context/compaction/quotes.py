@@ -6,13 +6,15 @@ is too small for everything.
 """
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import msgspec
 
 from ra.context.compaction.figures import is_sign
+from ra.context.compaction.names import identifiers
 from ra.context.compaction.replaced import replaces
 from ra.context.compaction.sentences import Sentence, sentences
 from ra.context.render import level
@@ -27,6 +29,9 @@ CUT = " […] "
 FLOOR = 80  # tokens that shortening leaves of a message; what is still too much gives way as a whole
 SCANNED = 200_000  # characters of one message that are read
 COMPARED = 24  # sentences that begin or end alike, at most, with which a new one is compared
+
+OFTEN = 4  # messages that have the same pair of words, at least: then it is said again and again
+REPEATED = 0.75  # of the pairs of words of a sentence, at least, that are: then it gives way before what was said once
 
 LONG = 1000  # characters of a message in which it counts what stands apart
 SHORT = 300  # characters of a line that stands apart, at most
@@ -62,6 +67,7 @@ class _Said(msgspec.Struct):
     restored: set[tuple[Position, int]] = msgspec.field(default_factory=set)  # sentences that hold again, it may be
     repeated: set[Position] = msgspec.field(default_factory=set)  # messages that were said again, word for word
     latest: dict[str, Position] = msgspec.field(default_factory=dict)
+    pairs: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)  # of words: in how many messages
     alike: dict[tuple[str, ...], deque[tuple[Position, int]]] = msgspec.field(default_factory=dict)
 
 
@@ -98,6 +104,12 @@ class Quotes:
         self._read(view)
         markers = (group.item.message.text for group in view.groups if group.kind == "marker")
         return any(map(self._quotes_what_was_replaced, markers))
+
+    def replaced_names(self, view: View) -> set[str]:
+        """Identifiers in the sentences that were replaced."""
+        self._read(view)
+        rows = ((place, number) for place, numbers in self._said.replaced.items() for number in numbers)
+        return set().union(*(identifiers(self._sentence_text(place, number)) for place, number in rows))
 
     def mended_handover(self, view: View) -> str:
         """What the segment begins with, without the sentences that were replaced since; "" where it quotes none."""
@@ -153,8 +165,7 @@ class Quotes:
         sizes = {place: self._estimator.text(line) + 1 for place, line in lines.items()}
         if sum(sizes.values()) <= room and (longest is None or max(sizes.values()) <= longest):
             return Block("\n".join((HEADING, *lines.values())), shortened=False)
-        lines, fitting = self._fitted(messages, lines, sizes, room, longest)
-        text = "\n".join(line for place, line in lines.items() if place in fitting)
+        text = "\n".join(self._fitted(messages, lines, sizes, room, longest).values())
         return Block(f"{HEADING}\n{text}" if text else "", shortened=True)
 
     def _fitted(
@@ -164,8 +175,8 @@ class Quotes:
         sizes: Mapping[Position, int],
         room: int,
         longest: int | None,
-    ) -> tuple[dict[Position, str], set[Position]]:
-        """Lines that fit, and which of them: first of each message what it lays down, then of all an equal share."""
+    ) -> dict[Position, str]:
+        """Lines that fit: first of each message what it lays down, then of all an equal share."""
         laid_down = {
             typed.place: self._shortened(typed, sizes[typed.place], least_rank=2)
             for typed in messages
@@ -177,32 +188,41 @@ class Quotes:
             least = {place: min(size, cap) for place, size in least.items()}
         share = _share(sizes, least, room)
         most = share if longest is None else min(share, longest)
-        shortened = dict(lines)
-        final_sizes = dict(sizes)
+        cores, shortened = {}, dict(lines)
         for typed in messages:
             place = typed.place
-            if sizes.get(place, 0) <= max(most, FLOOR):
+            if place not in lines:
                 continue
             allowance = most if longest is not None else max(most, least[place])
-            too_little = allowance < FLOOR and laid_down[place] and least[place] <= allowance
-            shortened[place] = laid_down[place] if too_little else self._shortened(typed, max(allowance, FLOOR) - 1)
-            final_sizes[place] = self._estimator.text(shortened[place]) + 1
+            if sizes[place] > max(most, FLOOR):
+                too_little = allowance < FLOOR and laid_down[place] and least[place] <= allowance
+                shortened[place] = laid_down[place] if too_little else self._shortened(typed, max(allowance, FLOOR) - 1)
+            if 0 in (ranks := self._ranks(typed)):
+                cores[place] = self._shortened(typed, max(allowance, FLOOR) - 1, least_rank=1) if any(ranks) else ""
         # What lays down most stays; of what is alike the short, so that most of it stays.
         rank = {typed.place: max(self._ranks(typed), default=0) for typed in messages}
-        fitting = set()
-        for place in sorted(shortened, key=lambda place: (-rank[place], final_sizes[place], place)):
-            if shortened[place] and final_sizes[place] <= room:
-                fitting.add(place)
-                room -= final_sizes[place]
-        return shortened, fitting
+        fitting: dict[Position, str] = {}
+        for texts in (shortened | cores, shortened):
+            final_sizes = {place: self._estimator.text(text) + 1 for place, text in texts.items()}
+            for place in sorted(texts, key=lambda place: (-rank[place], final_sizes[place], place)):
+                more = final_sizes[place] - (self._estimator.text(fitting[place]) + 1 if place in fitting else 0)
+                if texts[place] and more <= room and (more > 0 or place not in fitting):
+                    fitting[place] = texts[place]
+                    room -= more
+        return {place: fitting[place] for place in lines if place in fitting}
 
     def _ranks(self, typed: Typed) -> list[int]:
-        """How much each sentence lays down. One that took the place of another must stay for both."""
+        """How much each sentence lays down. One that took the place of another must stay for both; one that is much
+        like what was said in other messages is no rule, or stands there as well."""
         replacing = self._said.replacing
         return [
-            max(sentence.rank, 3) if (typed.place, number) in replacing else sentence.rank
+            3 if (typed.place, number) in replacing else max(0, sentence.rank - 2 * self._is_repeated(sentence))
             for number, sentence in enumerate(typed.sentences)
         ]
+
+    def _is_repeated(self, sentence: Sentence) -> bool:
+        pairs = [*pairwise(sentence.words)]
+        return sum(self._said.pairs[pair] >= OFTEN for pair in pairs) >= max(1, REPEATED * len(pairs))
 
     def statements(self, view: View, request: Request) -> list[Statement]:
         """What the user laid down in this session, oldest first. `request` is the next one."""
@@ -242,6 +262,7 @@ class Quotes:
         typed = reading.typed[place] = Typed(place, text, parts, _apart(text, parts))
         reading.places.append(place)
         reading.replaced[place] = {}
+        reading.pairs.update({pair for sentence in parts for pair in pairwise(sentence.words)})
         normalized = " ".join(text.casefold().split())
         if normalized in reading.latest:
             reading.repeated.add(reading.latest[normalized])

@@ -2,7 +2,7 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator, Sequence
 
 import msgspec
 
@@ -91,11 +91,18 @@ class Summarizer:
         self._timeout_s = timeout_s
 
     async def sum_up(
-        self, view: View, groups: Sequence[Group], allowance: Allowance, *, sent: Request, focus: str = ""
+        self,
+        view: View,
+        groups: Sequence[Group],
+        allowance: Allowance,
+        *,
+        sent: Request,
+        focus: str = "",
+        outdated: Collection[str] = (),
     ) -> SummedUp:
         """What stands under the first prompt for these groups; no text and a warning when the model failed.
 
-        `sent` is the request as it would go out now.
+        `sent` is the request as it would go out now. Names that are `outdated` are not listed.
         """
         spent: list[Spent] = []
         model = self._model or sent.model
@@ -110,7 +117,7 @@ class Summarizer:
         if not answer.strip():
             warning = f"The summary by {model} failed ({fault}); an index of what happened stands in for it."
             return SummedUp("", tuple(spent), warning)
-        return SummedUp(self._write(view, groups, answer, allowance.summary), tuple(spent))
+        return SummedUp(self._write(view, groups, answer, allowance.summary, outdated), tuple(spent))
 
     # --- asking ---
 
@@ -167,7 +174,7 @@ class Summarizer:
 
     # --- writing ---
 
-    def _write(self, view: View, groups: Sequence[Group], answer: str, cap: int) -> str:
+    def _write(self, view: View, groups: Sequence[Group], answer: str, cap: int, outdated: Collection[str]) -> str:
         """The answer, merged with what a program read off the same messages and with the summary before."""
         before = parse(view.summary)
         if self._prompt:
@@ -191,7 +198,7 @@ class Summarizer:
         room = cap - self._estimator.text(body) - self._estimator.text(names_frame())
         hidden = [group for group in view.hidden if group.at not in view.omitted]
         hidden = sorted((*hidden, *groups), key=lambda group: group.place)
-        skipped = {name.removeprefix("./") for name in identifiers(body)}
+        skipped = {name.removeprefix("./") for name in identifiers(body)} | self._digest.unused(hidden, outdated)
         return with_names(body, self._digest.names(hidden, room, skipped=skipped))
 
 

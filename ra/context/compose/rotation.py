@@ -1,7 +1,7 @@
 """Decides when a conversation goes on in a new segment, and what that segment starts with."""
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -13,6 +13,9 @@ from ra.context.tokens import Estimator
 from ra.context.view import Group, View
 from ra.core.facts import Configured, Rotated, Said, Spent, TimelineEvent
 from ra.core.model import Usage
+
+if TYPE_CHECKING:
+    from ra.context.compaction.quotes import Quotes
 
 Reason = Literal["stale", "tier-2", "max-turns"]
 
@@ -97,6 +100,8 @@ def rotate(
     Whole turns are replayed as they were. Of the next older one that is too large for that, what was said is written
     into the hand-over, without its tool calls; so that the newest turn is there in any case.
     """
+    from ra.context.compaction.quotes import Quotes  # only when a segment ends
+
     room = estimator.plain(history)
     keep_from, size = _whole_turns(view, room)
     older = [group for group in view.groups if group.at < keep_from and group.kind == "said"]
@@ -105,8 +110,10 @@ def rotate(
     if not dropped:
         return Rotated(reason, _carried_on(view, estimator), keep_from)
     last_words = _said(older, room - size, estimator, newest=not size)
-    quotes = _quotes(view, keep_from, quotes_room(window, estimator.factor), estimator)
-    return Rotated(reason, _handover(dropped, last_words, quotes, segment, estimator), keep_from)
+    said = Quotes(estimator)
+    outdated = said.replaced_names(view)
+    quotes = _quotes(said, view, keep_from, quotes_room(window, estimator.factor))
+    return Rotated(reason, _handover(dropped, last_words, quotes, outdated, segment, estimator), keep_from)
 
 
 def _whole_turns(view: View, room: int) -> tuple[int, int]:
@@ -122,18 +129,13 @@ def _whole_turns(view: View, room: int) -> tuple[int, int]:
     return keep_from, size
 
 
-def _quotes(view: View, keep_from: int, room: int, estimator: Estimator) -> str:
+def _quotes(said: "Quotes", view: View, keep_from: int, room: int) -> str:
     """What the user typed in this session and is not replayed, as far as it still holds."""
-    from ra.context.compaction.quotes import Quotes  # only when a segment ends
-
-    quotes = Quotes(estimator)
     prompts = [group for group in view.prompted if group.at not in view.omitted]
-    for group in prompts:
-        quotes.add(group)
     # A turn that is replayed may have a hidden part, and gaps where an earlier segment ended.
     replayed = {group.place for group in view.groups if group.at >= keep_from}
     places = (group.place for group in prompts if group.place not in replayed)
-    return quotes.write(places, room, longest=QUOTE).text
+    return said.write(places, room, longest=QUOTE).text
 
 
 def _carried_on(view: View, estimator: Estimator) -> str:
@@ -144,7 +146,14 @@ def _carried_on(view: View, estimator: Estimator) -> str:
     return handover and (Quotes(estimator).mended_handover(view) or handover)
 
 
-def _handover(dropped: Sequence[Group], last_words: str, quotes: str, segment: Segment, estimator: Estimator) -> str:
+def _handover(
+    dropped: Sequence[Group],
+    last_words: str,
+    quotes: str,
+    outdated: Collection[str],
+    segment: Segment,
+    estimator: Estimator,
+) -> str:
     from ra.context.compaction.digest import Digest  # only when a segment ends
 
     first, last = dropped[0].at, max(group.last_at for group in dropped)
@@ -153,7 +162,8 @@ def _handover(dropped: Sequence[Group], last_words: str, quotes: str, segment: S
         'nothing is lost: recall("#N") reads position N word for word, recall("some words") searches.]'
     )
     earlier = f'Earlier segments: recall("#{segment.opened_at}").' if segment.opened_at else ""
-    index = Digest(estimator).index(dropped, INDEX)
+    digest = Digest(estimator)
+    index = digest.index(dropped, INDEX, skipped=digest.unused(dropped, outdated))
     return "\n".join(part for part in (head, earlier, index, last_words, quotes) if part)
 
 
