@@ -75,6 +75,8 @@ def test_a_reserved_word_hides_no_command_from_a_rule_that_denies_it(command: st
             "git &>x push",
         ),
         *("echo ${x:=`rm y`}", "echo `echo \\`rm y\\``", '$"rm" y', 'alias z="rm y"\nz', "alias z=rm", "git <x push"),
+        *("git 2>/dev/null push", "git &>/dev/null push x", "git >&2 push", "{fd}>/dev/null git push"),
+        *("git <<E push\nE", "hash -p /usr/bin/rm z", "compgen -C 'rm y' z", "complete -C rm z"),
         *("trap rm EXIT", "trap -- 'rm' DEBUG", "env -S'rm -rf y'", "mapfile -C rm -c 1 a", "readarray -C 'rm y #' a"),
     ],
 )

@@ -6,11 +6,11 @@ def _names(text: str) -> frozenset[str]:
 
 
 RUNNERS = _names(
-    ". alias ash bash builtin busybox caffeinate chroot chronic chrt command coproc csh dash doas entr env eval bunx "
-    "exec fakeroot fish flock gdb ionice ksh linux32 linux64 ltrace mapfile nice nohup npx nsenter numactl osascript "
-    "parallel pkexec pnpx prlimit proot proxychains rbash readarray rlwrap runuser script setarch setpriv setsid sg "
-    "sh source ssh start-stop-daemon stdbuf strace su sudo systemd-run taskset tcsh time timeout torsocks toybox trap "
-    "unbuffer unshare uvx valgrind watch xargs xvfb-run zsh"
+    ". alias ash bash builtin busybox caffeinate chroot chronic chrt command compgen complete coproc csh dash doas "
+    "entr env eval bunx exec fakeroot fish flock gdb hash ionice ksh linux32 linux64 ltrace mapfile nice nohup npx "
+    "nsenter numactl osascript parallel pkexec pnpx prlimit proot proxychains rbash readarray rlwrap runuser script "
+    "setarch setpriv setsid sg sh source ssh start-stop-daemon stdbuf strace su sudo systemd-run taskset tcsh time "
+    "timeout torsocks toybox trap unbuffer unshare uvx valgrind watch xargs xvfb-run zsh"
 )
 """Programs whose arguments are a command."""
 
@@ -19,7 +19,7 @@ SHELLS = _names("ash bash csh dash fish ksh rbash sh tcsh zsh")
 TAKES_SCRIPTS = _names("eval parallel ssh trap watch")
 """Those that join their arguments to one script."""
 
-TAKES_SCRIPT_WORDS = _names("alias mapfile readarray trap")
+TAKES_SCRIPT_WORDS = _names("alias compgen complete mapfile readarray trap")
 """Those of which one argument may be a script, be it a single word."""
 
 

@@ -33,9 +33,9 @@ _JOINED = re.compile(r"(\\[^\n])|\\\n", re.DOTALL)
 """A line that is continued on the next one; what another backslash takes stays."""
 
 _REDIRECTION = re.compile(
-    r"(?:\d+|\{\w+\}|&)?(?:[<>]&|>>|>\||<>|<(?!<)|>)[ \t]*(?:\"[^\"]*\"|'[^']*'|[^\s;&|<>()\"']+)"
+    r"(?:\d+|\{\w+\}|&)?(?:[<>]&|>>|>\||<>|<<-?(?!<)|<(?!<)|>)[ \t]*(?:\"[^\"]*\"|'[^']*'|[^\s;&|<>()\"']+)"
 )
-"""A redirection with its file."""
+"""A redirection with its file, or the beginning of a here-document."""
 
 _HERE_STRING = re.compile(r"<<<[ \t]*(\"[^\"]*\"|'[^']*'|\S+)")
 _SUBSTITUTIONS = (
@@ -114,7 +114,7 @@ def _parse(command: str, depth: int, effort: _Effort) -> ShellScript:
     if not reasons and _second_opinion(command) != [word for part in parts for word in part.words]:
         # Two readers must agree: what one of them takes for a comment or a here-document may be a command to bash.
         reasons.append("the command can be read in two ways")
-    if any(reason.startswith("it redirects") for reason in reasons):
+    if reasons and _REDIRECTION.search(command):
         # To the parser all words behind `>` are files; to bash `git 2>x push` is a push.
         seen = {part.words for part in parts}
         parts.extend(part for part in _rough_parts(_REDIRECTION.sub(" ", command)) if part.words not in seen)
