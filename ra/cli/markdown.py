@@ -74,9 +74,11 @@ class MarkdownStream:
     def rest(self) -> str:
         """The source of what is not finished; of a long line the end."""
         end: list[str] = []
+        length = 0
         for piece in reversed(self._open):
             end.append(piece)
-            if sum(map(len, end)) > REST:
+            length += len(piece)
+            if length > REST:
                 break
         return "\n".join([*self._rows[-PIECE:], visible("".join(reversed(end))[-REST:].removesuffix("\r"))])
 

@@ -173,9 +173,9 @@ class Loop:
 
     async def _stopped(self, reason: Literal["user", "maxDuration"]) -> None:
         """Record the partial answer and report the stop at once; the price follows, since it may need the tokenizer."""
-        self.journal.record(*self.turn.partial())
+        self.journal.record(*self.turn.partial(), Interrupted(reason))
         self.progress.emit(RunStopped(reason))
-        self.journal.record(*await self.turn.partial_bill(), Interrupted(reason))
+        self.journal.record(*await self.turn.partial_bill())
 
     async def _saved(self, outcome: Outcome) -> bool:
         """Whether the run is stored. Waits for an unreachable database, except after an interruption."""

@@ -3,6 +3,7 @@
 import argparse
 import asyncio
 import contextlib
+import gc
 import re
 import signal
 import time
@@ -113,7 +114,7 @@ class Repl:
         await self.terminal.open(self, stop=self.stop, leave=lambda: self.leave(0), at_once=self.at_once)
         self.greet()
         warming = asyncio.create_task(asyncio.to_thread(self._warm_up))
-        worker = asyncio.create_task(self._work())
+        worker = asyncio.create_task(self._work(warming))
         try:
             await asyncio.wait((worker, self._code), return_when=asyncio.FIRST_COMPLETED)
             if self._run is not None:
@@ -139,6 +140,7 @@ class Repl:
         self._commands.load()
         recipe = self.session.recipe
         self.app.prices.price(recipe.model, Usage(input=1), recipe.provider)
+        gc.freeze()  # what is loaded stays: looking through it again would hold up a key for 50 ms
 
     # --- what moves ---
 
@@ -226,8 +228,8 @@ class Repl:
         if not self._code.done():
             self._code.set_result(code)
 
-    async def _work(self) -> None:
-        while (typed := await self._read()) is not None:
+    async def _work(self, warming: asyncio.Task[None]) -> None:
+        while (typed := await self._read(warming)) is not None:
             self._stopped_at = -TWICE_S
             self._doing = asyncio.create_task(self._safely(self._handle(typed)))
             await asyncio.wait({self._doing})
@@ -240,9 +242,9 @@ class Repl:
                 return
         self.leave(0)
 
-    async def _read(self) -> str | None:
+    async def _read(self, warming: asyncio.Task[None]) -> str | None:
         """What is typed next; until then the provider's cache is looked after, if the user allows it."""
-        tending = asyncio.create_task(self._tend_cache())
+        tending = asyncio.create_task(self._tend_cache(warming))
         try:
             return await self.terminal.read()
         finally:
@@ -250,7 +252,8 @@ class Repl:
             with contextlib.suppress(asyncio.CancelledError):
                 await tending
 
-    async def _tend_cache(self) -> None:
+    async def _tend_cache(self, warming: asyncio.Task[None]) -> None:
+        await asyncio.wait({warming})  # prices are read, which the keyboard need not wait for
         while (due_s := self.session.cache_due_s) is not None:
             await asyncio.sleep(due_s)
             decision = await self.session.settle_cache()
