@@ -133,9 +133,13 @@ class DiscoveredFiles:
         return self._meant(text) is not None
 
     def expand(self, text: str) -> "CommandPrompt | None":
-        """The prompt of a custom command, with its arguments. Raises UsageError for a broken file."""
+        """The prompt of a custom command, with its arguments.
+
+        Raises UsageError for a broken file, and for a name that is nearly one: it would be paid for as a prompt.
+        """
         meant = self._meant(text)
         if meant is None:
+            self._refuse_near_miss(text)
             return None
         from ra.context import commands
 
@@ -150,6 +154,22 @@ class DiscoveredFiles:
             return commands.fill_skill(skill, arguments)
         except (OSError, ValueError) as error:
             raise UsageError(f"/{name} cannot be used: {getattr(error, 'strerror', None) or error}.") from error
+
+    def _refuse_near_miss(self, text: str) -> None:
+        if not self.offers and self.skills is None:
+            return
+        import difflib  # only for a slash that means nothing here
+
+        from ra.context import commands
+
+        name, _ = commands.typed(text) or ("", "")
+        if not name or os.path.lexists(f"/{name}"):
+            return
+        for label, why in map(_parted, self.skills.notes if self.skills else ()):
+            if Path(label).parent.name == name:
+                raise UsageError(f"/{name} cannot be used: {why}.")
+        if near := difflib.get_close_matches(name, [offered for offered, _ in self.offers], n=1, cutoff=0.8):
+            raise UsageError(f"There is no command /{name}; did you mean /{near[0]}? Nothing was sent.")
 
     def _meant(self, text: str) -> tuple[str, str] | None:
         if not (self._may_have("commands") or self._may_have("skills")):

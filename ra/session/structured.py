@@ -3,6 +3,8 @@
 import re
 from collections.abc import Iterator
 from datetime import datetime, time
+from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -22,6 +24,15 @@ MAX_PROBLEMS = 5  # that one correction names
 FORMAT = "answer format"
 PATTERN_S = 1.0
 """How long a `pattern` is tried on one text: some take longer than anybody lives."""
+
+_LABEL = r"[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+_FORMS = {
+    "uri": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[!#$%&'()*+,\-./0-9:;=?@A-Z\[\]_a-z~]+"),
+    "hostname": re.compile(rf"(?=.{{1,253}}$){_LABEL}(?:\.{_LABEL})*"),
+    "duration": re.compile(
+        r"P(?:\d+W|(?=[\dT])(?:\d+Y)?(?:\d+M)?(?:\d+D)?(?:T(?=\d)(?:\d+H)?(?:\d+M)?(?:\d+(?:\.\d+)?S)?)?)"
+    ),
+}
 
 _FENCE = re.compile(r"```(?:json[c5]?)?[ \t]*\n(.*?)\n?[ \t]*```", re.DOTALL | re.IGNORECASE)
 
@@ -54,7 +65,7 @@ class SchemaFormat:
             raise UsageError(f"The schema is wrong{f' at {place}' if place else ''}: {error.message[:300]}.") from error
         _check_references(schema)
         self.schema: JsonObject = schema
-        bounded = extend(kind, {"pattern": _pattern})  # type: ignore[no-untyped-call]  # its stub leaves it bare
+        bounded = extend(kind, {"pattern": _pattern, "multipleOf": _multiple_of})  # type: ignore[no-untyped-call]  # its stub leaves it bare
         # An empty registry: what a schema names is never fetched.
         self._validator = bounded(schema, registry=Registry(), format_checker=_formats(kind.FORMAT_CHECKER))
 
@@ -141,15 +152,20 @@ def _check_references(schema: JsonObject) -> None:
 
 
 def _formats(checker: "FormatChecker") -> "FormatChecker":
-    """The formats that need no further package, and those of time: providers with structured output of their own hold
-    them as well."""
+    """The formats that need no further package, and those that providers with structured output of their own hold."""
     from jsonschema import FormatChecker
 
     formats = FormatChecker(())
     formats.checkers = dict(checker.checkers)
     formats.checks("date-time", ValueError)(_is_date_time)
     formats.checks("time", ValueError)(_is_time)
+    for name, form in _FORMS.items():
+        formats.checks(name)(partial(_has_form, form))
     return formats
+
+
+def _has_form(form: re.Pattern[str], value: object) -> bool:
+    return not isinstance(value, str) or form.fullmatch(value) is not None
 
 
 def _is_date_time(value: object) -> bool:
@@ -174,6 +190,14 @@ def _pattern(validator: "Validator", pattern: str, value: Any, schema: Any) -> I
             yield ValidationError(f"{value!r} does not match {pattern!r}")
     except (TimeoutError, regex.error) as error:
         yield ValidationError(f"the pattern {pattern!r} cannot be tried on it: {error}")
+
+
+def _multiple_of(validator: "Validator", step: float, value: Any, schema: Any) -> Iterator[Any]:
+    """The keyword `multipleOf` of the numbers as they are written: 19.99 is a multiple of 0.01."""
+    from jsonschema import ValidationError
+
+    if validator.is_type(value, "number") and Fraction(str(value)) % Fraction(str(step)):
+        yield ValidationError(f"{value!r} is not a multiple of {step!r}")
 
 
 def _references(part: object) -> set[str]:

@@ -61,6 +61,24 @@ def test_show_context_lists_everything(shell: Shell, project: Path, hello: Any) 
     ]
 
 
+@pytest.mark.parametrize(
+    ("prompt", "words"),
+    [
+        ("/reviw src", "There is no command /reviw; did you mean /review?"),
+        ("/large now", "/large cannot be used: its 1,000,000 bytes are more than"),
+    ],
+)
+def test_a_command_that_is_nearly_one_or_cannot_be_used_is_answered_not_paid(
+    shell: Shell, project: Path, hello: LoopbackServer, prompt: str, words: str
+) -> None:
+    (project / ".claude/skills/large").mkdir()
+    (project / ".claude/skills/large/SKILL.md").write_text("x" * 1_000_000)
+    done = shell.ra(prompt)
+    assert (done.returncode, words in done.stderr.decode()) == (2, True), done.stderr.decode()
+    assert shell.ra("/tmp is full, why?").returncode == 0
+    assert len(hello.requests) == 1
+
+
 def test_instruction_files_of_subdirectories_are_listed_with_what_makes_them_read(shell: Shell, project: Path) -> None:
     for folder in ("node_modules/x", "a/node_modules/y"):
         (project / folder).mkdir(parents=True)

@@ -190,12 +190,23 @@ def test_a_recursive_schema_is_checked_at_every_depth() -> None:
         ("email", "a@b.example", "nobody"),
         ("uuid", "9b2f5a1c-0d7e-4c53-9f6e-1f0f6f1d2c3b", "9b2f"),
         ("ipv4", "127.0.0.1", "127.0.0.256"),
+        ("uri", "https://example.com/a?b=c#d", "not a uri"),
+        ("hostname", "www.example.com", "-a.example"),
+        ("duration", "P1DT2H", "1h"),
     ],
 )
 def test_formats_hold(kind: str, right: str, wrong: str) -> None:
     text = SchemaFormat({"type": ["string", "integer"], "format": kind})
     assert (text.problem(json.dumps(right)), text.problem("1")) == ("", "")
     assert f"is not a '{kind}'" in text.problem(json.dumps(wrong))
+
+
+@pytest.mark.parametrize(
+    ("step", "right", "wrong"), [(0.01, "19.99", "19.999"), (0.1, "1e308", "0.25"), (3, "9.0", "10")]
+)
+def test_a_number_is_a_multiple_as_it_is_written(step: float, right: str, wrong: str) -> None:
+    price = SchemaFormat({"multipleOf": step})
+    assert (price.problem(right), "is not a multiple" in price.problem(wrong)) == ("", True)
 
 
 def test_a_pattern_that_takes_for_ever_is_a_problem_of_the_answer() -> None:
