@@ -54,6 +54,6 @@ def _explained(error: json.JSONDecodeError) -> str:
     rest = error.doc[error.pos :].lstrip()
     if rest.startswith(("//", "/*", "#")):
         return "JSON has no comments; take this one out, or use ra.yaml"
-    if rest.startswith(("}", "]")):
+    if rest.lstrip(", \t\r\n").startswith(("}", "]")):  # from Python 3.13 on the error stands at the comma
         return "a value is missing here, or the comma before is one too many"
     return error.msg[:1].lower() + error.msg[1:]
