@@ -11,7 +11,7 @@ from ra.core.messages import Message, Text, ToolCall, result, say
 
 
 def test_a_name_is_known_by_its_weight_and_where_it_was_seen_last():
-    seen = fold([(2, {"oldName": 4}), (5, {"oldName": 1, "newName": 1}), (9, {"newName": 3})])
+    seen = fold([(2, ["oldName"] * 4), (5, ["oldName", "newName"]), (9, ["newName"] * 3)])
     assert {name: (one.weight, one.order, one.at) for name, one in seen.items()} == {
         "oldName": (5, 1, 5),
         "newName": (4, 2, 9),
@@ -19,8 +19,8 @@ def test_a_name_is_known_by_its_weight_and_where_it_was_seen_last():
 
 
 def test_names_that_were_used_often_and_lately_come_first_and_long_ones_later():
-    groups = [(at, {"often_used": 3, f"seen_once_{at}": 1}) for at in range(1, 30)]
-    seen = fold([(0, {"long_ago": 3}), *groups, (30, {"src/" + "very/" * 30 + "long.py": 3})])
+    groups = [(at, [*["often_used"] * 3, f"seen_once_{at}"]) for at in range(1, 30)]
+    seen = fold([(0, ["long_ago"] * 3), *groups, (30, ["src/" + "very/" * 30 + "long.py"] * 3)])
     chosen = choose(seen, 60, len)
     assert chosen[0] == "often_used"
     assert "seen_once_29" in chosen
@@ -28,7 +28,7 @@ def test_names_that_were_used_often_and_lately_come_first_and_long_ones_later():
 
 
 def test_names_share_a_reference_with_those_seen_nearby():
-    seen = fold([(at, {f"name_{at}": 1}) for at in range(1, 101)])
+    seen = fold([(at, [f"name_{at}"]) for at in range(1, 101)])
     lines = written(sorted(seen), seen).splitlines()
     assert len(lines) <= 40
     assert lines[0] == "#1-3: name_1 name_2 name_3"
@@ -38,10 +38,10 @@ def test_names_share_a_reference_with_those_seen_nearby():
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.lists(st.dictionaries(st.text("abcXYZ_/", min_size=1, max_size=8), st.integers(1, 5)), max_size=12),
+    st.lists(st.lists(st.text("abcXYZ_/", min_size=1, max_size=8)), max_size=12),
     st.integers(-5, 60),
 )
-def test_what_is_chosen_fits(groups: list[dict[str, int]], room: int):
+def test_what_is_chosen_fits(groups: list[list[str]], room: int):
     seen = fold(enumerate(groups))
     chosen = choose(seen, room, len)
     assert sum(map(len, chosen)) <= max(0, room)

@@ -1,7 +1,9 @@
 """Finds the names that a text holds, and chooses those that are worth their tokens in an index."""
 
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 
 import msgspec
 
@@ -42,7 +44,7 @@ def identifiers(text: str) -> frozenset[str]:
 
     Plain words are none: they come back by chance.
     """
-    return frozenset(_each(text))
+    return frozenset(map(sys.intern, _each(text)))  # a name that many messages hold is kept once
 
 
 def file_names(text: str) -> list[str]:
@@ -60,8 +62,13 @@ def _each(text: str) -> Iterator[str]:
         elif word[0].isdigit():
             if len(word) > 1:
                 yield word
-        elif 2 < len(word) < LONGEST and _CODE.search(word):
+        elif 2 < len(word) < LONGEST and _is_code(word):
             yield word
+
+
+@lru_cache(20_000)
+def _is_code(word: str) -> bool:
+    return bool(_CODE.search(word))
 
 
 def spoken(message: Message) -> frozenset[str]:
@@ -101,16 +108,16 @@ def strings(value: object) -> Iterator[str]:
                 yield from strings(item)
 
 
-def fold(groups: Iterable[tuple[int, Mapping[str, int]]]) -> dict[str, Seen]:
-    """Names by group (its position, and its names with their weights), oldest first → what is known of each name."""
+def fold(groups: Iterable[tuple[int, Iterable[str]]]) -> dict[str, Seen]:
+    """Names by group (its position, and each name as often as it counts), oldest first → what is known of each name."""
     sightings: dict[str, Seen] = {}
     for order, (at, names) in enumerate(groups):
-        for name, weight in names.items():
+        for name in names:
             sighting = sightings.get(name)
             if sighting is None:
-                sightings[name] = Seen(weight, order, at)
+                sightings[name] = Seen(1, order, at)
             else:
-                sighting.weight, sighting.order, sighting.at = sighting.weight + weight, order, at
+                sighting.weight, sighting.order, sighting.at = sighting.weight + 1, order, at
     return sightings
 
 
