@@ -1,4 +1,4 @@
-"""Assembles the next request: fold, measure, compact if it must be, mark, hand over."""
+"""Assembles the next request: fold the facts, measure, compact if needed, set cache marks."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -41,9 +41,9 @@ OVERFLOW = "overflow"  # or for the provider
 
 
 class Assembly(msgspec.Struct, frozen=True):
-    """The next request, and the facts to record before it is sent; the request already stands on them.
+    """The next request, and the facts to record before it is sent; the request already includes them.
 
-    `tokens` is None while a bound proves that no limit is near: then nothing was counted.
+    `tokens` is None while an upper bound proves that no limit is near: then nothing was counted.
     """
 
     request: Request
@@ -53,7 +53,7 @@ class Assembly(msgspec.Struct, frozen=True):
 
 
 class Engine:
-    """Owns the view of one session. It decides and returns facts; whoever runs it records them and applies them."""
+    """Owns the view of one session. It decides and returns facts; the loop records them, which applies them."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Engine:
 
     @cached_property
     def compactor(self) -> "Compactor":
-        """Made when a cut is first thought of: most requests are far from one, and start-up does not wait for it."""
+        """Created when a cut is first considered: most requests are far from one, and start-up must not wait for it."""
         from ra.context.compaction.cut import Compactor
         from ra.context.compaction.digest import Digest
         from ra.context.compaction.must_keep import MustKeep
@@ -113,7 +113,7 @@ class Engine:
         return Compactor(self.estimator, digest=digest, guard=guard, summarizer=summarizer)
 
     def _summary_window(self) -> int | None:
-        """Of the model that sums up; for the one at work an overflow may have taught more than the catalog says."""
+        """The summarizing model's window. For the session's own model, an overflow may have taught a better one."""
         return self._summary_info.window if self.settings.model and self._summary_info else self.window.limit
 
     def apply(self, event: TimelineEvent) -> None:
@@ -134,11 +134,11 @@ class Engine:
         focus: str = "",
         strategy: CompactionName | None = None,
     ) -> Assembly:
-        """The next request. `force` compacts now and says why, by another `strategy` than the usual one if it is named.
+        """The next request. `force` is a reason to compact now, and `strategy` replaces the configured one.
 
-        `refit` is the most that this request may have.
+        `refit` is the largest size that this request may have.
 
-        Raises UserError when not even the system part and the tools fit.
+        Raises UserError if not even the system part and the tools fit.
         """
         total = self.measure(exact=bool(force) or refit is not None or self._may_pay())
         reason = self._reason(total, force, refit)
@@ -157,7 +157,7 @@ class Engine:
         return self._hand_over(shrunk.view, allowance.scaled(shrunk.view), facts=shrunk.facts, warnings=shrunk.warnings)
 
     def request(self) -> Request:
-        """The next request as it stands, without deciding anything: what `ra context` shows."""
+        """The next request as it is, without a decision on compaction: what `ra context` shows."""
         return self._finish(self.view, self.measure(exact=False), cut=self.meter.cut)
 
     def measure(self, *, exact: bool) -> int | None:
@@ -173,7 +173,7 @@ class Engine:
         return (self.measure(exact=True) or 0) / plain if plain else None
 
     def _near(self) -> int | None:
-        """Up to this size neither the request nor the room for its answer has to change; None: no limit is known."""
+        """The size up to which neither the request nor the output limit has to change; None if no limit is known."""
         limit, level = self.window.limit, self._trigger()
         return level if level is None or limit is None else min(level, int((limit - self._max_output) / SLACK))
 
@@ -182,7 +182,7 @@ class Engine:
         return trigger(limit, threshold=rule.threshold, max_output=self._max_output, max_tokens=rule.max_tokens)
 
     def _reason(self, total: int | None, force: str, refit: int | None) -> str:
-        """Why a compaction is due, or nothing."""
+        """Why a compaction is due; empty if none is."""
         limit, level = self.window.limit, self._trigger()
         if force and force != OVERFLOW:
             return force
@@ -195,12 +195,12 @@ class Engine:
             return THRESHOLD
         if self._economy is None or not self._may_pay():
             return ""
-        from ra.context.compaction.auto import wanted  # only `auto` asks for a price
+        from ra.context.compaction.auto import wanted  # start-up time: only `auto` decides by price
 
         return wanted(self._economy, self.view, self.room(total), total, self.compactor)
 
     def _may_pay(self) -> bool:
-        """Could a cut be worth its price? Not while all there is would stay: then nothing is counted for it either."""
+        """Whether a cut could pay off. It cannot while everything would stay, and then nothing needs to be counted."""
         return self._economy is not None and self.meter.billed > self._economy.sizes(self.window.limit)[0]
 
     def room(
@@ -212,7 +212,7 @@ class Engine:
         forced: bool = False,
         strategy: CompactionName | None = None,
     ) -> Allowance:
-        """What a request that is now `total` tokens may come down to."""
+        """The allowance of a cut of a request that now has `total` tokens."""
         limit = self.window.limit
         economy = self._economy if strategy in (None, "auto") else None
         return allow(
@@ -239,7 +239,7 @@ class Engine:
         return Assembly(request, (*facts, *decisions), total, warnings)
 
     def _finish(self, view: View, total: int | None, *, cut: bool) -> Request:
-        """The request of a view, with its cache marks, and less room for the answer where the window has no more."""
+        """The request of a view, with its cache marks, and with an output limit that the window has room for."""
         request = view.request()
         output, effort = answer_room(self.window.limit, total, request.max_output, request.effort)
         gap = view.newest_gap() if cut else None
@@ -251,25 +251,25 @@ class Engine:
     # --- learn ---
 
     def observe_usage(self, usage: Usage, counted: int | None) -> None:
-        """Calibrate by what the provider counted for the last request; nothing is counted only for that."""
+        """Calibrate by the provider's count of the last request. `counted` is what the estimator had counted for it."""
         self.window = self._refusals.accept(self.window, counted, usage.total_input)
         if self._sent is not None and usage.total_input and self.view.counted:
             self.estimator.observe(self.estimator.request(self._sent), usage.total_input)
 
     def believes(self, limit: int | None, sent: int | None) -> bool:
-        """Can an overflow be meant as it was told? What cannot be is not learned: it would stay for ever."""
+        """Whether an overflow's figures are plausible. Implausible ones are not learned, since they would be stored."""
         return credible_refusal(limit, sent, self.view.tokens())
 
     def learn(self, limit: int | None, *, sent: int | None = None) -> None:
-        """After an overflow: what the server said of its window and of the request.
+        """Learn the window and the request's size from an overflow.
 
-        A refused request is larger than the limit, whatever our count says.
+        A refused request is larger than the limit, whatever the estimator says.
         """
         refused = self.meter.refuse(sent, self._refusals.at_least(limit))
         self.window = self._refusals.learn(self.window, limit, refused)
 
     def unlearn(self, window: Window) -> None:
-        """It was no overflow: the window is again what it was, and the request as large as it was counted."""
+        """Undo `learn`, because it was no overflow."""
         self.window = window
         self.meter.accept()
 
@@ -282,13 +282,13 @@ class Engine:
 
 
 def cache_marks(request: Request, *, cut: bool = False, gap: int | None = None) -> Marks:
-    """At most four: the last message, the end of the request before, the system part, the tools; then tier edges.
+    """At most four: the last message, the end of the previous request, the system part, the tools; then tier edges.
 
-    A cache is looked up at a mark and at most 20 blocks before it. One turn may add more than that, so the second mark
-    of the rolling pair stands exactly where the request before ended: right before the newest answer. In the first
-    request after a `cut` that place is behind the gap, whose marker is message number `gap`. What can still be read
-    from the cache ends right before that; if nothing was kept near there, then at the oldest marker. Marks on both find
-    it, and keep the markers themselves for a cut that leaves them alone.
+    Providers look for a cached prefix at a mark and up to 20 blocks before it. One turn may add more than that, so the
+    second mark of the rolling pair is exactly where the previous request ended: right before the newest answer. In the
+    first request after a `cut`, that place is behind the gap, whose marker is message number `gap`. The part that is
+    still cached ends right before the gap or, if nothing is cached there, at the oldest marker. Marks on both find it,
+    and cache the markers themselves for a later cut that leaves them unchanged.
     """
     rolling = _rolling(request.messages, cut=cut, gap=gap)
     edges, marks_left = _tier_edges(request), MOST_MARKS - len(rolling)
@@ -306,6 +306,6 @@ def _rolling(messages: tuple[Message, ...], *, cut: bool, gap: int | None) -> tu
 
 
 def _tier_edges(request: Request) -> list[int]:
-    """Indexes of the last section of each tier but the volatile one; the last of them ends the system part."""
+    """The indexes of each tier's last section, except the volatile tier's; the last one ends the system part."""
     ends = {section.tier: index for index, section in enumerate(request.sections) if section.tier != "volatile"}
     return sorted(ends.values())

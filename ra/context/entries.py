@@ -1,4 +1,4 @@
-"""Makes the facts that set or remove entries: text that survives compaction and restarts."""
+"""Makes the facts that set and remove entries, which survive compactions and restarts."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ LONGEST_ID = 200
 def insert(
     view: View, id: str, content: str, *, name: str = "", attrs: Mapping[str, str] | None = None
 ) -> tuple[EntrySet, ...]:
-    """Set an entry, replacing the one with this id. Nothing is recorded when it already says exactly that."""
+    """The facts that set an entry, replacing the one with this id; none if it has exactly this text already."""
     for key, value in (("id", id), ("name", name), ("content", content)):
         if not isinstance(value, str):  # from Python, where anything can be passed
             raise UsageError(
@@ -32,7 +32,7 @@ def insert(
 
 
 def remove(view: View, id: str) -> tuple[EntryRemoved, ...]:
-    """Nothing is recorded when there is no such entry."""
+    """The facts that remove an entry; none if there is no such entry."""
     return (EntryRemoved(id),) if id in view.entries else ()
 
 
@@ -41,5 +41,5 @@ def get(view: View, id: str) -> Entry | None:
 
 
 def all_of(view: View) -> tuple[Entry, ...]:
-    """Live entries in the order in which they came."""
+    """The live entries, in the order in which they were added."""
     return tuple(sorted(view.entries.values(), key=lambda entry: entry.inserted_at))

@@ -1,4 +1,4 @@
-"""Reads back what was cut: by reference, word for word, or by words, through the full-text index."""
+"""Reads back what was cut: by reference, word for word, or by a full-text search."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -32,10 +32,10 @@ _KEPT = re.compile(r"^\s*(?P<ref>~[0-9a-f]{12})\s*(?:\+\s*(?P<offset>\d+))?\s*$"
 
 
 def recall(query: str, timeline: Timeline, *, view: View | None = None, page: int = PAGE) -> str:
-    """What a reference (`#12`, `#12-18`, `#3, #9-11`, `~3f9a…`) holds, or where words are found.
+    """The text behind a reference (`#12`, `#12-18`, `#3, #9-11`, `~3f9a…`), or the places where words occur.
 
-    Long text comes in pages of so many bytes; each ends with the reference of the next. What the next request of the
-    `view` holds anyway comes after what was cut: the question itself is among it.
+    Long text is divided into pages of `page` bytes; each ends with the reference of the next. Matches that the next
+    request of the `view` has anyway come last: the question itself is one of them.
     """
     stored = _KEPT.match(query)
     if stored:
@@ -50,7 +50,7 @@ def recall(query: str, timeline: Timeline, *, view: View | None = None, page: in
 
 
 def written(fact: Fact) -> str:
-    """A fact for a reader: all of its text, word for word."""
+    """All text of a fact, word for word."""
     match fact:
         case Said(message) | Cut(message=message):
             return _message(message)
@@ -71,7 +71,7 @@ def written(fact: Fact) -> str:
 def _events(timeline: Timeline, spans: Iterable[tuple[int, int]]) -> Iterator[str]:
     for start, end in spans:
         events = _between(timeline, start, end)
-        # Who reads a stretch wants what was said in it: bills and settings are read by their own reference.
+        # A range is read for the conversation in it; bills and settings have references of their own.
         spoken = [event for event in events if not isinstance(event.fact, Spent | Configured)]
         yield from map(_event, spoken or events)
 
@@ -104,7 +104,7 @@ def _block(block: Block) -> str:
 
 
 def _page(text: str, ref: str, offset: int, room: int) -> str:
-    """From character `offset` on as much as the page holds, and how to go on. What it shows is not altered."""
+    """The text from character `offset` on, as much as fits the page, unaltered, and the reference of the next page."""
     if offset >= len(text) > 0:
         return f"There are only {len(text)} characters behind {ref}."
     page = text[offset : offset + room].encode()[:room].decode(errors="ignore")
@@ -126,7 +126,7 @@ def _search(words: str, timeline: Timeline, view: View | None) -> str:
 
 
 def _visible(view: View) -> frozenset[int]:
-    """The positions of what the model sees word for word."""
+    """The positions that the model sees word for word."""
     groups = (group for group in view.groups if group.kind not in ("marker", "handover"))  # they stand where others did
     items = [item for group in groups for item in group.items]
     short = {item.place[0] for item in items if view.clipped(item) is not item.message}

@@ -14,18 +14,18 @@ from ra.core.value import encode
 
 LONGEST_CHARACTER = 4  # bytes; a token is at least one
 SHOWN = 10_000  # tokens of one tool result that the model sees
-TERSE = 60  # below so many tokens a marker is only a reference
+TERSE = 60  # below this many tokens, a marker is only a reference
 
-ENTRIES = "entries"  # the name of what holds live entries
-COMPACTED = "compacted"  # the name of a marker that stands in a gap
-HANDOVER = "handover"  # the name of what opens a new segment
+ENTRIES = "entries"  # the name of the section with live entries
+COMPACTED = "compacted"  # the name of a gap's marker
+HANDOVER = "handover"  # the name of the message that opens a new segment
 
 _ENTRY_TAG = re.compile(r"<(?=\s*/?\s*entr(?:y|ies)\b)", re.IGNORECASE)
 _SUMMARY_TAG = re.compile(r"<(?=\s*/?\s*compacted-context\b)", re.IGNORECASE)
 
 
 def text_of(message: Message) -> str:
-    """All text of a message, also inside results."""
+    """All text of a message, tool results included."""
     parts = (
         part for block in message.blocks for part in (block.content if isinstance(block, ToolResult) else (block,))
     )
@@ -33,7 +33,7 @@ def text_of(message: Message) -> str:
 
 
 def missing(call: ToolCall) -> Message:
-    """Stands in for a result that was never recorded: providers refuse a call without one."""
+    """The stand-in for a result that was never recorded: providers refuse a call without a result."""
     return result(call, "interrupted; it may or may not have run", is_error=True)
 
 
@@ -42,25 +42,25 @@ def notice(section: Section) -> Message:
 
 
 def entry(live: Entry) -> str:
-    """An entry in its frame. Whatever its text holds, it cannot end the frame or open another."""
+    """An entry in its tags, escaped so that its text cannot close them or open others."""
     attributes = {"id": live.id, "name": live.name, **{f"data-{key}": live.attrs[key] for key in sorted(live.attrs)}}
     attributes_text = "".join(f' {_attribute(key)}="{quoted(value)}"' for key, value in attributes.items() if value)
     return f"<entry{attributes_text}>\n{_ENTRY_TAG.sub('&lt;', live.content)}\n</entry>"
 
 
 def entries(live: Iterable[Entry]) -> Section | None:
-    """The part of the pinned tier that holds entries, oldest first."""
+    """The section of the pinned tier with the entries, oldest first."""
     rows = "\n".join(entry(item) for item in sorted(live, key=lambda item: item.inserted_at))
     return Section(ENTRIES, "pinned", f"<entries>\n{rows}\n</entries>") if rows else None
 
 
 def standing(live: Entry) -> Message:
-    """A new entry, where it entered the conversation."""
+    """A new entry as a message, at the place where it entered the conversation."""
     return say("user", entry(live), name=ENTRIES)
 
 
 def summarized(prompt: Message, summary: str) -> Message:
-    """The first prompt word for word, and under it what stands in for hidden messages."""
+    """The first prompt word for word, followed by the summary of hidden messages."""
     if not summary:
         return prompt
     return msgspec.structs.replace(prompt, blocks=(*prompt.blocks, Text(under_prompt(summary))))
@@ -71,7 +71,7 @@ def under_prompt(summary: str) -> str:
 
 
 def is_small(message: Message) -> bool:
-    """Is no tool result in it longer than results may be? Seen from the length of its text, which costs nothing."""
+    """Whether no tool result can exceed the limit, judged by the length of the text, without counting tokens."""
     for block in message.blocks:
         if isinstance(block, ToolResult):
             length = 0
@@ -96,7 +96,7 @@ def clipped(message: Message, ref: str, keep: Sequence[int | None], estimator: E
 
 
 def clip(block: Block, ref: str, keep: int, estimator: Estimator) -> Block | None:
-    """Both ends of a block in at most `keep` tokens, and between them the way to read the rest; None of it for 0."""
+    """Both ends of a block in at most `keep` tokens, with a reference to the rest between them; nothing for 0."""
     match block:
         case Text() | Image() | Document():
             return _content(block, ref, keep, estimator) if keep else None
@@ -106,12 +106,12 @@ def clip(block: Block, ref: str, keep: int, estimator: Estimator) -> Block | Non
         case ToolCall():
             return _call(block, ref, keep, estimator)
         case Thinking():
-            # Its seal covers every word: half of it would be refused, none of it is not.
+            # The signature covers the whole text: a shortened block would be refused, a missing one is not.
             return block if size(block, estimator) <= keep else None
 
 
 def size(block: Block, estimator: Estimator) -> int:
-    """The tokens of a block that `clip` can take away, without the frame around it."""
+    """The tokens of a block that `clip` can remove, without the structure around them."""
     match block:
         case Text():
             return estimator.text(block.text)
@@ -150,7 +150,7 @@ def _content(part: Content, ref: str, keep: int, estimator: Estimator) -> Conten
 
 
 def _call(call: ToolCall, ref: str, keep: int, estimator: Estimator) -> ToolCall:
-    """A call whose long arguments are shortened; it ran already, so that only a reader sees them."""
+    """A call with its long arguments shortened. It has already run, so they are only read."""
     if call.broken:
         return msgspec.structs.replace(call, broken=estimator.clip(call.broken, keep))
     share = keep
@@ -185,7 +185,7 @@ def _shortened(value: object, keep: int, marker: str, estimator: Estimator) -> o
 
 
 def level(sizes: Iterable[int], room: int) -> int:
-    """The highest mark at which things of these sizes, each cut at the mark, fit into `room`: largest are cut first."""
+    """The highest limit at which items of these sizes, each cut to it, fit into `room`: the largest are cut first."""
     remaining, mark = max(0, room), 0
     ordered = sorted(sizes)
     for index, tokens in enumerate(ordered):

@@ -1,4 +1,4 @@
-"""Reports what a request is made of and what it will cost: `ra context`, `--dry-run` and any past request."""
+"""Reports what a request consists of and what it costs: `ra context`, `--dry-run` and any past request."""
 
 import re
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ class RequestPart(msgspec.Struct, frozen=True):
 
     @property
     def body(self) -> bytes:
-        """The piece as it is serialised; made when it is asked for, since that of a long request is large."""
+        """The piece, serialised. Made on demand, since a long request is large."""
         return self.piece.encode() if isinstance(self.piece, str) else encode(self.piece)
 
     def equals(self, other: "RequestPart") -> bool:
@@ -43,7 +43,7 @@ class RequestPart(msgspec.Struct, frozen=True):
 
 
 def parts(request: Request) -> Iterator[RequestPart]:
-    """The model, since caches are not shared between models; then tools, sections and messages."""
+    """The parts of a request: the model (caches are not shared between models), tools, sections, messages."""
     yield RequestPart("model", request.model)
     yield from (RequestPart("tools", spec) for spec in request.tools)
     yield from (RequestPart(section.name, section) for section in request.sections)
@@ -51,11 +51,11 @@ def parts(request: Request) -> Iterator[RequestPart]:
 
 
 class Difference(Value, frozen=True):
-    """Where a request stopped being an extension of the one before it.
+    """Where a request stops extending the previous one.
 
-    `byte` counts in the serialised request; `rebilled` are the tokens of the old request from there on, which could
-    have been read from a cache; `anew` as many of those of the new one, which were written instead: fewer, if it was
-    cut. `old` and `new` show the place.
+    `byte` is the offset in the serialised request. `rebilled` are the tokens of the old request after it, which could
+    have been read from the cache; `anew` are the tokens of the new request that were written instead (fewer after a
+    cut). `old` and `new` show the text at that place.
     """
 
     byte: int
@@ -67,7 +67,7 @@ class Difference(Value, frozen=True):
 
 
 def first_difference(old: Request, new: Request, estimator: Estimator) -> Difference | None:
-    """None when the new request extends the old one byte for byte."""
+    """The first difference; None if the new request extends the old one byte for byte."""
     before, after = list(parts(old)), list(parts(new))
     offset = 0
     for index, part in enumerate(before):
@@ -84,17 +84,17 @@ def first_difference(old: Request, new: Request, estimator: Estimator) -> Differ
 
 
 def _same(one: bytes, other: bytes) -> int:
-    """How many bytes both begin with."""
+    """The length of the common beginning, in bytes."""
     pairs = enumerate(zip(one, other, strict=False))
     return next((at for at, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
-# As compactions write it, and as cuts of sources and slots do.
+# The references in markers of compactions, and in those of cut sources and slots.
 _RECALLED = re.compile(r'recall\("([#~][^"]+)"\)|(?<=[:] )recall (~[0-9a-f]{12}) reads')
 
 
 class Row(Value, frozen=True):
-    """One source of the request. `cached` are its tokens that the request before already held, at the same place."""
+    """One source of the request. `cached` are the tokens that the previous request had at the same place."""
 
     name: str
     tier: Tier
@@ -106,7 +106,7 @@ class Row(Value, frozen=True):
 
 
 class Report(Value, frozen=True):
-    """`cost` is what the input will cost in dollars, "" without a price; rows stand in the order of the request."""
+    """A request by source, in its order. `cost` is the price of the input in dollars, "" if unknown."""
 
     model: str
     window: int | None
@@ -125,8 +125,8 @@ def report(
     previous: Request | None = None,
     price: Price = no_price,
 ) -> Report:
-    """`previous` is the request whose prefix the provider may still hold, if it is the same model that is asked. What
-    is new is priced as cache write. `rate` is what the session's own bill says; None: the estimator's factor."""
+    """`previous` is the request whose prefix the provider may still have cached, if the model is the same. New tokens
+    are priced as cache writes. `rate` comes from the session's own bills; None means the estimator's factor."""
     cached_parts = parts(previous) if previous and previous.model == request.model else iter(())
     rate = estimator.factor if rate is None else rate
     rows: dict[tuple[str, Role], Row] = {}
@@ -164,9 +164,9 @@ def _add(known: Row, row: Row, tokens: int, *, cached: int) -> Row:
 
 
 def _cut(message: Message) -> str:
-    """What a marker in the message says of the way back."""
+    """The reference that a marker in the message gives for reading back what was cut."""
     text = text_of(message)
-    if "recall" not in text:  # most say nothing of it, and a search for the words costs more
+    if "recall" not in text:  # faster than the regular expression, and true of most messages
         return ""
     references = dict.fromkeys(called or read for called, read in _RECALLED.findall(text))
     if not references or (message.role in ("user", "assistant") and not message.name and "[…" not in text):
@@ -179,10 +179,10 @@ def _cut(message: Message) -> str:
 
 
 class CompactionPreview(Value, frozen=True):
-    """Tokens are the model's; dollars are for the input of one call with a warm cache, "" without a price.
+    """Tokens are the model's; dollars are for the input of one call with a warm cache, "" if the price is unknown.
 
-    `rewrite` is what the first call after the compaction costs. From call number `break_even` on, all calls since the
-    compaction together were cheaper than without it; None when that never comes. Without `worth` it does not happen.
+    `rewrite` is the price of the first call after the compaction. From call number `break_even` on, all calls since
+    the compaction together cost less than without it; None if never. The compaction happens only if it is `worth` it.
     """
 
     strategy: str
@@ -199,7 +199,7 @@ class CompactionPreview(Value, frozen=True):
 
 
 class Statement(msgspec.Struct, frozen=True):
-    """What the user laid down, where, where it was replaced (0: nowhere), and whether the next request holds it."""
+    """A rule or decision of the user: where stated, where replaced (0: not), and whether the next request has it."""
 
     at: int
     text: str

@@ -36,11 +36,11 @@ from ra.core.messages import Block, Message, Text, ToolCall, ToolResult, say
 from ra.core.model import TIERS, Request, Section, ToolSpec
 
 Position = tuple[int, int]
-"""A position of the timeline, and the number of a block in it: a fact may hold many messages."""
+"""A position in the timeline, and the number of a block in its fact, which may hold many messages."""
 
 
 class Item(msgspec.Struct, frozen=True, gc=False):
-    """A message, and the place of its first block."""
+    """A message, and the position of its first block."""
 
     place: Position
     message: Message
@@ -65,7 +65,7 @@ class Group(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def items(self) -> tuple[Item, ...]:
-        """Its messages as they were recorded."""
+        """The messages of the group, as recorded."""
         return (self.item, *(item for item in self.results if item))
 
     @property
@@ -74,7 +74,7 @@ class Group(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def is_prompt(self) -> bool:
-        """Did the user say it? A message with a name is context."""
+        """Whether the user typed it. A message with a name is context."""
         return self.kind == "said" and self.item.message.role == "user" and not self.item.message.name
 
     @property
@@ -94,7 +94,7 @@ OMITTED = "[The user took "  # how the marker of an omission begins
 
 
 class View:
-    """The fold. Facts alone decide what it shows, so that a replay shows what the live run showed."""
+    """The fold. It depends on facts alone, so a replay shows what the live run showed."""
 
     def __init__(self, estimator: Estimator) -> None:
         self.at = 0
@@ -102,13 +102,13 @@ class View:
         self.entries: dict[str, Entry] = {}
         self.groups: list[Group] = []  # visible, by place
         self.hidden: tuple[Group, ...] = ()  # by compactions of this segment, by place
-        self.prompted: list[Group] = []  # all that the user said in this session, also in segments before
+        self.prompted: list[Group] = []  # everything that the user typed in this session, earlier segments included
         self.kept: set[int] = set()  # positions that the user wants in every request
         self.omitted: set[int] = set()  # positions that the user took out
         self.summary = ""
         self.first: Position | None = None  # of the prompt that opened the segment
         self._gap: Position | None = None  # of the newest marker
-        self._standing: set[str] = set()  # entries that still stand where they entered
+        self._standing: set[str] = set()  # entries that are still where they entered the conversation
         self._settled: dict[str, Section] = {}  # notices that a compaction moved into the system part
         self._clips: dict[Position, int] = {}
         self._short: dict[Position, Message] = {}  # messages that are shown shortened
@@ -116,7 +116,7 @@ class View:
         self.rewrites = Rewrites()
         self._estimator = estimator
         self._list = MessageList(estimator)
-        self._offsets: list[int] = []  # where the messages of each group that is in the list begin
+        self._offsets: list[int] = []  # the index of each group's first message in the list
         self._sections: tuple[Section, ...] | None = None
         self._tools: tuple[ToolSpec, ...] = ()
 
@@ -160,7 +160,7 @@ class View:
                 assert_never(event.fact)
 
     def after(self, *facts: Fact) -> "View":
-        """This view as it will be when these facts are recorded."""
+        """A copy of this view, as if these facts were recorded."""
         twin = copy(self)
         for name in _CONTAINERS:
             setattr(twin, name, getattr(self, name).copy())
@@ -172,7 +172,7 @@ class View:
 
     @property
     def sections(self) -> tuple[Section, ...]:
-        """The system part, from the most stable tier to the least; entries close the pinned tier."""
+        """The system part, from the most stable tier to the least stable. Entries end the pinned tier."""
         if self._sections is None:
             settled = [live for live in self.entries.values() if live.id not in self._standing]
             configured = self.configured.sections if self.configured else ()
@@ -193,18 +193,18 @@ class View:
         return Request(config.model, self.sections, self.messages, self._tools, effort, output, answer_schema=schema)
 
     def prompts(self) -> tuple[Group, ...]:
-        """What the user asked first in this segment, and last: neither is ever hidden."""
+        """The first and the last prompt of this segment: neither is ever hidden."""
         first = next((group for group in self.groups if group.place == self.first), None)
         newest = next((group for group in reversed(self.groups) if group.is_prompt), None)
         return tuple(group for group in (first, newest if newest is not first else None) if group)
 
     def rules(self) -> tuple[Group, ...]:
-        """The newest of each name among what entered to stay, such as the instruction files of a subdirectory."""
+        """The newest notice of each name that must stay, such as a subdirectory's instruction files."""
         notices = {group.section.name: group for group in self.groups if group.section}
         return tuple(group for group in notices.values() if group.section and group.section.tier != "volatile")
 
     def pinned(self) -> tuple[Group, ...]:
-        """Never hidden: prompts, rules, what the user keeps, the newest context of each name since the last prompt."""
+        """What is never hidden: prompts, rules, what the user keeps, the newest context since the last prompt."""
         prompts = self.prompts()
         newest = max((group.place for group in prompts), default=(0, 0))
         notices = {group.section.name: group for group in self.groups if group.section and group.place > newest}
@@ -215,7 +215,7 @@ class View:
         return tuple(groups.values())
 
     def open_calls(self) -> tuple[ToolCall, ...]:
-        """Calls that have no result, oldest first."""
+        """Calls without a result, oldest first."""
         waiting = [group for group in self.groups if group.open] if self._open else []
         return tuple(
             call
@@ -240,7 +240,7 @@ class View:
         return (head, *answers) if head.blocks else answers
 
     def clipped(self, item: Item) -> Message:
-        """A message as the model sees it, with what clips and the limit for tool results leave of it."""
+        """A message as the model sees it, shortened by clips and by the limit for tool results."""
         if not self._clips and render.is_small(item.message):
             return item.message
         at, block = item.place
@@ -255,7 +255,7 @@ class View:
         return short
 
     def allowed(self, place: Position, block: Block) -> int | None:
-        """The tokens of a block that are shown, None when all are."""
+        """How many tokens of a block are shown; None means all."""
         return self._clips.get(place, render.SHOWN if isinstance(block, ToolResult) else None)
 
     # --- how large it is, in o200k_base ---
@@ -268,7 +268,7 @@ class View:
         return self.fixed_tokens() + self._list.tokens()
 
     def tokens_since(self, group: int) -> int:
-        """Of the groups from this one of `groups` on."""
+        """The tokens of the groups from this index of `groups` on."""
         self._grow()
         return self._list.tokens(since=self._offsets[group]) if group < len(self._offsets) else 0
 
@@ -277,7 +277,7 @@ class View:
         return self._list.messages[self._offsets[group] :] if group < len(self._offsets) else ()
 
     def newest_gap(self) -> int | None:
-        """The number of the message that stands in for what was hidden last."""
+        """The number of the newest gap's marker among the messages."""
         self._grow()
         return next((self._offsets[index] for index, group in enumerate(self.groups) if group.place == self._gap), None)
 
@@ -286,7 +286,7 @@ class View:
 
     @property
     def counted(self) -> bool:
-        """Was it counted before? Then only what is new costs anything."""
+        """Whether the request was counted before, so that only new messages have to be counted."""
         return self._list.counted > 0
 
     # --- the parts of the fold ---
@@ -308,7 +308,7 @@ class View:
         return group
 
     def _answer(self, call_id: str, item: Item) -> None:
-        """Put a result in the place of its call; one that answers no call is not shown."""
+        """Attach a result to its call. A result without a call is not shown."""
         if call_id not in self._open:
             return
         for index in range(len(self.groups) - 1, -1, -1):
@@ -342,7 +342,7 @@ class View:
             self._restart(configured.base)
 
     def _restart(self, messages: Iterable[Message]) -> None:
-        """Begin anew with these messages. Entries are no part of them: they live in the system part from here on."""
+        """Start a new segment with these messages. Entries are not among them: they move into the system part."""
         self._settle_entries()
         self._keep(())
         self.hidden, self.first = (), None
@@ -379,12 +379,12 @@ class View:
         self._settle_notices(covered, staying)
         self.omitted.update(group.at for group in covered if checkpoint.marker.startswith(OMITTED))
         gone = [group for group in covered if group.kind != "marker"]
-        if gone:  # mostly behind all that was hidden before, which may be very much and is not sorted again
+        if gone:  # usually behind all earlier hidden groups, which may be many and are not sorted again
             first = bisect_left(self.hidden, min(map(_place, gone)), key=_place)
             self.hidden = self.hidden[:first] + tuple(sorted((*self.hidden[first:], *gone), key=_place))
         if checkpoint.marker and covered:
             self._gap = place = _place_of_marker(covered[0])
-            self._clips.pop(place, None)  # it was about the marker that stood here before
+            self._clips.pop(place, None)  # the clip applied to the marker that was here before
             self._short.pop(place, None)
             marker = Item(place, say("user", checkpoint.marker, name=render.COMPACTED))
             staying.insert(self.groups.index(covered[0]), Group("marker", marker))
@@ -395,7 +395,7 @@ class View:
     # --- what the user brings back, and going back ---
 
     def _bring_back(self, at: int) -> None:
-        """Show what stands at a position, whole; the marker of an omission that stood for it alone goes."""
+        """Show the message at a position in full. An omission's marker that replaced only this message goes."""
         self.kept, self.omitted = self.kept | {at}, self.omitted - {at}
         back = [group for group in self.hidden if any(item.place[0] == at for item in group.items)]
         self.hidden = tuple(group for group in self.hidden if group not in back)
@@ -412,12 +412,12 @@ class View:
         self._keep(groups)
 
     def _remember(self) -> None:
-        """Keep the state before a rewrite, for who goes back behind it."""
+        """Keep the state before a rewrite, for a rewind to an earlier position."""
         state = {name: getattr(self, name).copy() for name in _STATE}
         self.rewrites.remember(self.at, state | {name: getattr(self, name) for name in _NAMED_STATE})
 
     def _rewind(self, to: int) -> None:
-        """Forget what came after a position. Entries live on: they were made to last."""
+        """Forget everything after a position, except entries, which are made to last."""
         self._settle_entries()
         self._changed(0)
         for name, value in self.rewrites.take_back(to).items():
@@ -431,7 +431,7 @@ class View:
         self._open = {call.id for group in self.groups if group.open for call in group.item.message.calls}
 
     def _clip(self, checkpoint: Checkpointed) -> None:
-        """Shorten blocks and set the summary; what is in the list from the first of them on is shown anew."""
+        """Shorten blocks and set the summary, and rebuild the message list from the first of them on."""
         for clip in checkpoint.clips:
             place = (clip.at, clip.block)
             self._clips[place] = min(clip.keep, self._clips.get(place, clip.keep))
@@ -444,7 +444,7 @@ class View:
         self._short = {place: short for place, short in self._short.items() if place[0] not in positions}
 
     def _covers(self, checkpoint: Checkpointed, group: Group) -> bool:
-        """Is it hidden? By its position; or, among the many messages of one fact, by clips that leave nothing."""
+        """Whether the checkpoint hides the group: by position or, in a fact of many messages, by empty clips."""
         if group.place == self.first or group.kind in ("entry", "handover"):
             return False
         if any(start <= group.at <= end for start, end in checkpoint.hidden):
@@ -453,14 +453,14 @@ class View:
         return all(self._clips.get((at, block + number)) == 0 for number in range(len(group.item.message.blocks)))
 
     def _settle_entries(self) -> None:
-        """Move entries from where they entered into the pinned part."""
+        """Move entries from their places in the conversation into the pinned part."""
         if self._standing:
             self._standing.clear()
             self._sections = None
             self._keep(group for group in self.groups if group.kind != "entry")
 
     def _settle_notices(self, dropped: Iterable[Group], kept: Iterable[Group]) -> None:
-        """Rules that are hidden move into the system part, unless newer ones of that name stand; volatile ones go."""
+        """Move hidden rules into the system part, unless a newer one of that name is visible; volatile ones go."""
         standing = {group.section.name for group in kept if group.section}
         for group in dropped:
             if group.section and group.section.tier != "volatile" and group.section.name not in standing:
@@ -470,7 +470,7 @@ class View:
     # --- the message list ---
 
     def _keep(self, groups: Iterable[Group]) -> None:
-        """Show these groups from now on; what comes before the first difference stays in the list."""
+        """Show these groups from now on. The message list stays as it is up to the first difference."""
         before, self.groups = self.groups, list(groups)
         unchanged = 0
         for earlier, group in zip(before, self.groups, strict=False):
@@ -495,6 +495,6 @@ def _handover(place: Position, text: str) -> Group:
 
 
 def _place_of_marker(first: Group) -> Position:
-    """Where the first hidden group was, but not its place: blocks below zero are nobody's."""
+    """The marker's position: that of the first hidden group, with a negative block, which nothing else has."""
     at, block = first.place
     return (at, block if block < 0 else -1 - block)

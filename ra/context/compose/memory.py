@@ -13,14 +13,14 @@ _SPARE = 2  # finds that are asked for in place of one: some are of no use
 
 
 class ProjectMemory:
-    """The sessions of one project, seen from one of them."""
+    """The memory of one project: its entries and sessions."""
 
     def __init__(self, store: Store, project: str) -> None:
         self._store = store
         self._project = project
 
     def search(self, query: str, limit: int, *, session: str, shown: Iterable[str]) -> Sequence[str]:
-        """Lines that hold the words of the query, best first. What is `shown` of `session` anyway is no find."""
+        """Lines that match the query, best first, without those of `session` that are `shown` anyway."""
         visible = [" ".join(text.split()) for text in shown]
         lines: dict[str, str] = {}
         for hit in self._store.search(query, project=self._project, limit=_SPARE * limit):
@@ -34,7 +34,7 @@ class ProjectMemory:
         return list(lines.values())
 
     def elsewhere(self, limit: int, *, session: str) -> Sequence[str]:
-        """What the latest other conversations are about, a line each."""
+        """One line about each of the latest other conversations."""
         sessions = self._store.sessions(self._project, limit + 1)
         return [
             f"{_day(info.updated)}, session {info.id}: {info.title}"
@@ -43,7 +43,7 @@ class ProjectMemory:
         ][:limit]
 
     def _holds(self, hit: Hit) -> bool:
-        """Is it still so? An entry that was replaced or removed is no longer known."""
+        """Whether the hit still holds: a replaced or removed entry does not."""
         if hit.kind != "entry-set":
             return True
         events = list(self._store.open(hit.session, write=False).events())

@@ -1,4 +1,4 @@
-"""`planner`: a small model says what each turn needs; any failure makes the turn layered."""
+"""`planner`: a small model decides what each turn needs. After any failure the turn is layered."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ TAIL = 4  # messages that the planner sees
 TAIL_CHARACTERS = 200  # of each
 MESSAGE_CHARACTERS = 1_500
 MOST_TURNS = 6
-USUAL_TURNS = 3  # when the answer names no number
+USUAL_TURNS = 3  # if the answer has no number
 QUERY_CHARACTERS = 200
 REASON_CHARACTERS = 200
 MOST_HITS = 5
@@ -53,7 +53,7 @@ class Plan(Value, frozen=True):
 
 
 class Unplanned(Exception):
-    """The answer was no plan."""
+    """The answer is not a plan."""
 
 
 class SmallModel(Protocol):
@@ -67,7 +67,7 @@ class SmallModel(Protocol):
 
 
 class PlannerStrategy:
-    """The replay starts fresh: what the plan asked for, the core layers, the message."""
+    """Starts each turn fresh: the core layers, what the plan asked for, the message."""
 
     name = "planner"
 
@@ -86,7 +86,7 @@ class PlannerStrategy:
         self._memory = memory
         self._settings = settings
         self._debug = debug
-        self._logged = logged  # the operator reads the log; elsewhere a warning shows the same line
+        self._logged = logged  # a server's operator reads the log; elsewhere a warning shows the same line
 
     async def compose(self, session: SessionView, message: Message) -> Composed:
         if session.preview:
@@ -162,7 +162,7 @@ def _planned(plan: Plan, seconds: float) -> LogLine:
 
 
 def recent_turns(history: Sequence[Message], count: int) -> tuple[Message, ...]:
-    """The newest turns, what was said in them word for word. Tool calls stay behind: results can be recalled."""
+    """The newest turns, word for word, without tool calls: results can be recalled."""
     spoken = [
         Message(message.role, tuple(block for block in message.blocks if isinstance(block, Text)))
         for message in history
@@ -180,11 +180,11 @@ def _listed(name: str, heading: str, lines: Sequence[str]) -> list[Message]:
     return [say("user", "\n".join([heading, *(f"- {one_line(line, 400)}" for line in lines)]), name=name)]
 
 
-# --- what the small model is asked, and how its answer is read ---
+# --- the request to the small model, and its answer ---
 
 
 def request(model: str, tail: Sequence[Message], message: Message, *, max_output: int) -> Request:
-    """The one small call. `tail` is the conversation before the message."""
+    """The request to the small model. `tail` is the conversation before the message."""
     spoken = [turn for turn in tail if turn.role in ("user", "assistant") and turn.text.strip()][-TAIL:]
     lines = [f"{turn.role}: {turn.text.strip()[:TAIL_CHARACTERS]}" for turn in spoken]
     text = "\n".join(["<conversation>", *lines, "</conversation>", "<new-message>", message.text[:MESSAGE_CHARACTERS]])
@@ -197,7 +197,7 @@ def request(model: str, tail: Sequence[Message], message: Message, *, max_output
 
 
 def read(answer: str) -> Plan:
-    """The plan in an answer, fenced or surrounded by prose as it may be. Raises Unplanned when there is none."""
+    """The plan in an answer, which may be fenced or surrounded by prose. Raises Unplanned if there is none."""
     plan = _first_object(answer)
     if plan is None:
         raise Unplanned(f"no JSON object in {answer.strip()[:120]!r}" if answer.strip() else "the answer is empty")
@@ -221,7 +221,7 @@ def _turns(value: Any) -> int:
             value = float(value)
         except ValueError:
             return USUAL_TURNS
-    # A whole number may have more digits than a float can hold, so only floats are asked.
+    # Only floats are checked: an integer may have more digits than a float can hold.
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
@@ -236,7 +236,7 @@ def _yes(value: Any) -> bool:
 
 
 def _first_object(answer: str) -> dict[str, Any] | None:
-    """The first JSON object that is a plan; an empty one leaves everything to the defaults."""
+    """The first JSON object that is a plan. An empty object means the defaults."""
     decoder = json.JSONDecoder()
     objects: list[dict[str, Any]] = []
     for brace in list(re.finditer(r"\{", answer))[:50]:

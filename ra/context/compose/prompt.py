@@ -1,4 +1,4 @@
-"""The texts that ra itself puts in front of the model: a short system prompt, and where and when it works."""
+"""The texts that ra itself sends to the model: a short system prompt, and the environment (date, place, branch)."""
 
 import platform
 import re
@@ -21,18 +21,18 @@ You are ra, an agent on the user's command line. Do what is asked with the tools
 
 _HEAD_BYTES = 4096
 _HEAD = re.compile(r"ref: refs/heads/(\S{1,250})|([0-9a-f]{12})(?:[0-9a-f]{28}|[0-9a-f]{52})")
-"""A branch or a commit. No other text of the file is sent: a link could lead it to a secret."""
+"""A branch or a commit. No other content of the file is sent: a link could point to a secret."""
 
 TINY = "You are a helpful assistant on a command line. Answer briefly and plainly."
 
 
 def system(configured: str | None, *, tools: bool) -> Section:
-    """The system prompt. A model without tools gets the short one: most of ours is about them."""
+    """The system prompt. A model without tools gets a short one: most of the default prompt is about tools."""
     return Section("system", "pinned", configured or (SYSTEM if tools else TINY))
 
 
 class Environment:
-    """Date, place and branch. Volatile: it stands at the tail, and only when it changed."""
+    """Date, folder and branch: a volatile source at the tail, sent only after it changed."""
 
     def __init__(self, cwd: Path, root: Path, *, today: Callable[[], date] = date.today) -> None:
         self.cwd = cwd
@@ -49,7 +49,7 @@ class Environment:
 
 
 def git_branch(root: Path) -> str:
-    """Read from the files of git itself: asking git would cost a process."""
+    """The branch, read from git's files: running git would cost a process."""
     git = root / ".git"
     try:
         if git.is_file():  # a worktree: the file names the real folder
@@ -61,6 +61,6 @@ def git_branch(root: Path) -> str:
 
 
 def _first_line(path: Path) -> str:
-    """Whoever packed the folder chose what stands there: a pipe, a file without end, a link to anything."""
+    """The first line of an untrusted file, which may be a pipe, an endless file or a link to anything."""
     with open_resolved(path) as file:
         return file.read(_HEAD_BYTES).decode("utf-8", "replace").partition("\n")[0].strip()

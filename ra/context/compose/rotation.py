@@ -1,4 +1,4 @@
-"""Decides when a conversation goes on in a new segment, and what that segment starts with."""
+"""Decides when a conversation continues in a new segment, and what that segment starts with."""
 
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Literal
@@ -27,7 +27,7 @@ INDEX = 1_500  # tokens of the old segment's digest: half of what a compaction m
 
 
 class RotationLimits(msgspec.Struct, frozen=True):
-    """None is off."""
+    """When to rotate. None turns a limit off."""
 
     stale_s: float | None = None
     tokens: int | None = None
@@ -35,7 +35,7 @@ class RotationLimits(msgspec.Struct, frozen=True):
 
 
 def limits(settings: SessionSettings, strategy: str) -> RotationLimits:
-    """Under `layered` all three; `planner` starts fresh anyway; elsewhere only those that are set."""
+    """All three limits under `layered`, none under `planner`, which starts fresh anyway; else those that are set."""
     if strategy == "planner":
         return RotationLimits()
     usual = strategy == "layered"
@@ -48,9 +48,9 @@ def limits(settings: SessionSettings, strategy: str) -> RotationLimits:
 
 
 class Segment:
-    """A fold: what the triggers look at. Times are the timeline's, so that a restart or midnight changes nothing.
+    """A fold of what the limits look at. Times are the timeline's, so a restart or midnight changes nothing.
 
-    What a tool or a resume records does not count as a sign of life: only words of the user and the model do.
+    Only messages of the user and the model count as activity, not what a tool or a resume records.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Segment:
                 self.last = usage
                 self.heard = event.time
             case Configured(strategy="planner"):
-                self.turns, self.last = 1, Usage()  # the replay starts fresh with the turn that was just planned
+                self.turns, self.last = 1, Usage()  # the conversation restarts with the turn that was just planned
             case Rotated():
                 self.turns, self.last, self.opened_at = 0, Usage(), event.at
             case _:
@@ -78,7 +78,7 @@ class Segment:
 
 
 def due(segment: Segment, limits: RotationLimits, *, now: float) -> Reason | None:
-    """Why the next message opens a new segment, or nothing. Asked before that message is written."""
+    """Why the next message opens a new segment, or None. Must be called before that message is recorded."""
     if not segment.turns or segment.heard is None:
         return None
     if limits.stale_s is not None and now - segment.heard > limits.stale_s:
@@ -95,10 +95,10 @@ def rotate(
 ) -> Rotated:
     """The fact that begins a new segment: a digest of the old one, and its newest turns within `history` tokens.
 
-    What the user typed has a room of its own, as in a compaction.
+    What the user typed has its own budget, as in a compaction.
 
-    Whole turns are replayed as they were. Of the next older one that is too large for that, what was said is written
-    into the hand-over, without its tool calls; so that the newest turn is there in any case.
+    Turns are repeated whole. The conversation of the next older turn, which is too large for that, is written into
+    the hand-over without its tool calls, so that the newest turn is always present.
     """
     from ra.context.compaction.quotes import Quotes  # only when a segment ends
 
@@ -117,7 +117,7 @@ def rotate(
 
 
 def _whole_turns(view: View, room: int) -> tuple[int, int]:
-    """From which position on the newest turns fit whole, and their size."""
+    """The position from which on the newest turns fit whole, and their size."""
     keep_from, size = view.at + 1, 0
     for prompt in reversed([group for group in view.groups if group.is_prompt]):
         if prompt.at < keep_from:
@@ -130,16 +130,16 @@ def _whole_turns(view: View, room: int) -> tuple[int, int]:
 
 
 def _quotes(said: "Quotes", view: View, keep_from: int, room: int) -> str:
-    """What the user typed in this session and is not replayed, as far as it still holds."""
+    """What the user typed in this session, without what is repeated whole or was replaced."""
     prompts = [group for group in view.prompted if group.at not in view.omitted]
-    # A turn that is replayed may have a hidden part, and gaps where an earlier segment ended.
+    # A repeated turn may have a hidden part, and gaps where an earlier segment ended.
     replayed = {group.place for group in view.groups if group.at >= keep_from}
     places = (group.place for group in prompts if group.place not in replayed)
     return said.write(places, room, longest=QUOTE).text
 
 
 def _carried_on(view: View, estimator: Estimator) -> str:
-    """What the segment began with, for the next one, where nothing else is dropped; "" in the first segment."""
+    """The hand-over that the old segment began with, for the next one; "" in the first segment."""
     from ra.context.compaction.quotes import Quotes  # only when a segment ends
 
     handover = next((group.item.message.text for group in view.groups if group.kind == "handover"), "")
@@ -168,9 +168,9 @@ def _handover(
 
 
 def _said(older: Sequence[Group], room: int, estimator: Estimator, *, newest: bool) -> str:
-    """What was said before the turns that are replayed: the newest whole messages within the room, without tools.
+    """The conversation before the repeated turns: the newest whole messages that fit, without tools.
 
-    With `newest`, no turn is replayed: then the last prompt and the last answer are there, if only both ends of them.
+    With `newest`, no turn is repeated: then the last prompt and answer are always there, if need be shortened.
     """
     spoken = [(group, text) for group in older if (text := render.text_of(group.item.message).strip())]
     lines = [f"{group.item.message.role}: {text}" for group, text in spoken]

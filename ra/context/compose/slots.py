@@ -22,7 +22,7 @@ Kind = Literal["input", "system", "rest"]
 
 
 class Rendered(Value, frozen=True):
-    """The prompt. `kept` holds what was cut, by its reference, so that it can be stored and recalled."""
+    """The prompt. `kept` maps references to what was cut, so that it can be stored and recalled."""
 
     messages: tuple[Message, ...]
     rows: tuple[FitRow, ...] = ()
@@ -42,7 +42,7 @@ class Slot(msgspec.Struct, frozen=True):
 
 
 class SlotPiece(msgspec.Struct, frozen=True):
-    """The messages of a slot that are cut alike: the current input, what the system says, or the rest."""
+    """The messages of a slot that are cut by the same rule: the current input, system messages, or the rest."""
 
     slot: int
     kind: Kind
@@ -52,7 +52,7 @@ class SlotPiece(msgspec.Struct, frozen=True):
 
 
 class Slots:
-    """Slots of one prompt. `budget` is what it may have, in the model's tokens; `prompt` is the current input."""
+    """The slots of one prompt. `budget` is its limit in the model's tokens; `prompt` is the current input."""
 
     def __init__(self, budget: int, estimator: Estimator, *, prompt: Message | None = None) -> None:
         self._budget = max(0, budget)
@@ -97,7 +97,7 @@ class Slots:
         """The prompt: slots in order, cut to their shares and to the budget. May be called again after more slots.
 
         Caps come first, then the slots are cut by ascending priority, the first in order first, oldest content first.
-        When no slot has a priority, what the system says is kept; the current input is always cut last.
+        If no slot has a priority, system messages are kept. The current input is always cut last.
         """
         slots = sorted(self._slots, key=lambda slot: slot.position)  # stable: ties stay in the order of adding
         pieces = [piece for index, slot in enumerate(slots) for piece in self._pieces(index, slot)]
@@ -155,7 +155,7 @@ class Slots:
         return messages
 
     def _pieces(self, index: int, slot: Slot) -> list[SlotPiece]:
-        """The slot's messages by how they are cut: one share for all, which what is cut last takes first."""
+        """The slot's messages, by the rule that cuts them. They share its limit; what is cut last takes first."""
         keep_system = all(neighbour.priority == 0 for neighbour in self._slots)
         kinds: dict[Kind, list[int]] = {"input": [], "system": [], "rest": []}
         for at, message in enumerate(slot.messages):
@@ -191,7 +191,7 @@ class Slots:
 
 
 def _in_order(pieces: list[tuple[SlotPiece, Trimmed]]) -> list[Message]:
-    """What is left of a slot, in the order in which it was added."""
+    """The rest of a slot, in the order in which it was added."""
     remaining = [
         (piece.indexes[index], message)
         for piece, trimmed in pieces
@@ -207,7 +207,7 @@ def _spoken(role: Role, text: str, name: str) -> Message:
 
 
 def _message(slot: str, value: object) -> Message:
-    """A Message as it is, so that the current input is known; a plain object as a Message."""
+    """The value as a Message. Messages stay the same objects, so that the current input can be recognised."""
     if isinstance(value, Message):
         return value
     try:

@@ -18,11 +18,11 @@ from ra.system.process import start
 
 COMMAND_S = 30.0
 PLUGIN_S = 30.0  # for one call of the user's code
-MAX_BYTES = 1_000_000  # more is never a source: the largest window holds about four times as many characters
+MAX_BYTES = 1_000_000  # the largest window holds about four times as many characters
 
 
 class SourceFailed(RaError):
-    """A source that could not be read: it becomes a marker in the prompt and a warning, and the run goes on."""
+    """A source could not be read. The prompt gets a marker, the user a warning, and the run goes on."""
 
 
 class SourceContents:
@@ -34,7 +34,7 @@ class SourceContents:
         self._session = session
 
     def file(self, path: str) -> str:
-        """The text of a file, at most a megabyte of it. Anything but a regular file is refused."""
+        """The text of a regular file, at most a megabyte."""
         try:
             with open_resolved(self._root / path) as file:
                 return file.read(MAX_BYTES).decode("utf-8", "replace")
@@ -42,7 +42,7 @@ class SourceContents:
             raise SourceFailed(f"{path}: {getattr(error, 'strerror', None) or error}") from error
 
     async def command(self, command: str) -> str:
-        """What a command prints. Runs from the project's root in a clean environment; its children end with it."""
+        """The output of a command. It runs in the project's root with a clean environment; its children end with it."""
         try:
             launch = under_reaper(["bash", "--noprofile", "--norc", "-c", command], cwd=str(self._root))
             running = await start(launch, cwd=str(self._root), env=clean(self._env), say=_unheard)
@@ -68,7 +68,7 @@ class SourceContents:
 
 
 async def call_alone(function: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """As `Worker.call`, in a thread of its own: sources are read side by side, and one that blocks stops no other."""
+    """As `Worker.call`, in a new thread: sources are read concurrently, and a blocking one does not stop the others."""
     worker = plugins.Worker()
     try:
         return await worker.call(function, *args, **options)
@@ -77,7 +77,7 @@ async def call_alone(function: Callable[..., Any], *args: Any, **options: Any) -
 
 
 def guard_sources(sources: Mapping[str, Source], *, file: Path, timeout_s: float = PLUGIN_S) -> dict[str, Source]:
-    """Sources whose functions are the user's, each run where it can be left behind when it takes too long."""
+    """The sources, with their functions run where they can be abandoned when they take too long."""
     guarded = {}
     for name, source in sources.items():
         if not isinstance(source.content, str):
@@ -88,4 +88,4 @@ def guard_sources(sources: Mapping[str, Source], *, file: Path, timeout_s: float
 
 
 def _unheard(text: str) -> None:
-    """Nobody follows the output of a source while it is read."""
+    """Ignore the output: nobody watches a source while it is read."""

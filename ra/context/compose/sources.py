@@ -1,4 +1,4 @@
-"""Named sources share a token budget: they are checked when registered, and composed once per run."""
+"""Composes named sources within a token budget. They are checked at registration and read once per run."""
 
 import asyncio
 import inspect
@@ -31,9 +31,9 @@ _STEP = 0.05  # limits follow the model's factor in steps, so that learning it s
 class Source(msgspec.Struct, frozen=True):
     """Named content with limits.
 
-    `content` is text, or a function, sync or async, that returns text, messages, or messages with their times.
-    `max` is in the model's tokens. Of text that exceeds it `trim` is kept: its head, its tail, or both ends without
-    the middle; of messages the newest. `role` is that of text.
+    `content` is text, or a sync or async function that returns text, messages, or messages with times. `max` is in
+    the model's tokens. Text that exceeds it keeps its head, its tail or both ends, as `trim` says; message lists keep
+    the newest. `role` applies to text.
     """
 
     content: str | Callable[[], Content | Awaitable[Content]]
@@ -46,9 +46,9 @@ class Source(msgspec.Struct, frozen=True):
 
 
 class Composition(Value, frozen=True):
-    """What the sources put in front of the model: the system part, then messages.
+    """What the model sees of the sources: the system part, then messages.
 
-    `kept` holds what was cut, by its reference, so that it can be stored and recalled.
+    `kept` maps references to what was cut, so that it can be stored and recalled.
     """
 
     sections: tuple[Section, ...]
@@ -59,7 +59,7 @@ class Composition(Value, frozen=True):
 
 
 class LoadedSource(msgspec.Struct, frozen=True):
-    """A source with its content in hand."""
+    """A source whose content has been read."""
 
     name: str
     source: Source
@@ -80,7 +80,7 @@ def check(
     budget_key: str = "use_context: source_budget",
     source_key: str = "use_context: sources",
 ) -> None:
-    """Refuse what cannot be composed, in one sentence with the key, the value and what is legal."""
+    """Refuse an impossible composition, in one sentence with the key, the value and the legal values."""
     if not _is_amount(source_budget):
         raise error(f"{budget_key} is {_told(source_budget)}; use a positive, finite number of tokens.")
     if not isinstance(sources, Mapping) or not sources:
@@ -126,31 +126,31 @@ def _is_amount(value: object) -> TypeGuard[float]:
 
 
 def _told(value: object) -> str:
-    """A number as it was written: settings hold every number of tokens as a float."""
+    """A number as the user wrote it: settings store all numbers of tokens as floats."""
     return f"{value:.10g}" if isinstance(value, float) else repr(value)
 
 
 class Contents(Protocol):
-    """Where the content of a source in ra.yaml comes from; each method answers when the content is wanted."""
+    """Returns functions that read the content of a source in ra.yaml."""
 
     def file(self, path: str) -> Content: ...
 
     async def command(self, command: str) -> Content: ...
 
     def python(self, place: str) -> Callable[[], Content | Awaitable[Content]]:
-        """The function that `file.py:name` names; looked up at once."""
+        """The function `file.py:name`, looked up at once."""
         ...
 
     def timeline(self) -> Content: ...
 
 
 def check_settings(settings: ContextSettings) -> None:
-    """Refuse a composition that cannot be, where it is written. Raises ConfigError."""
+    """Refuse an impossible composition when the configuration is loaded. Raises ConfigError."""
     from_settings(settings, None)
 
 
 def from_settings(settings: ContextSettings, contents: Contents | None) -> dict[str, Source]:
-    """The sources of `agent.context`, checked; none when it names none. Without `contents` they are only checked."""
+    """The sources of `agent.context`, checked. Without `contents` they are only checked."""
     if settings.source_budget is None:
         if settings.sources:
             raise ConfigError("agent.context.sources needs agent.context.sourceBudget: the tokens that they share.")
@@ -215,8 +215,8 @@ async def compose(
 ) -> Composition:
     """Load every source once, cut each to its share, and put them in order. `prompt` is the current input.
 
-    Sources stand by tier, then position (unset: the number of the source in its tier), then declaration. Text above
-    the volatile tier is the system part, as long as no messages stand before it.
+    Sources are ordered by tier, then position (unset: the source's number in its tier), then declaration. Text above
+    the volatile tier becomes the system part, as long as no messages come before it.
     """
     check(source_budget, sources)
     ordered = _in_order(sources)
@@ -267,7 +267,7 @@ async def _load(name: str, source: Source, estimator: Estimator) -> LoadedSource
             content = await content
         timed = () if isinstance(content, str) else _timestamped(content)
     except Exception as error:  # noqa: BLE001 - a source is foreign code, and its failure must not end the run
-        # The error may hold a time or an address, and what the model sees has to be the same in every run.
+        # The error may contain a time or an address, but what the model sees must be the same in every run.
         content, timed = f"[The source {name} could not be read.]", ()
         reason = str(error) if isinstance(error, RaError) else f"{type(error).__name__}: {error}"
         warning = f"Source {name!r} could not be read: {reason}"
@@ -284,7 +284,7 @@ async def _load(name: str, source: Source, estimator: Estimator) -> LoadedSource
 
 
 def _timestamped(content: object) -> tuple[TimestampedMessage, ...]:
-    """Messages, plain {role, content} objects too, with their times where they have one. Raises TypeError."""
+    """The content as messages, each with its time if it has one. Accepts {role, content} objects. Raises TypeError."""
     if not isinstance(content, list | tuple):
         raise TypeError(f"it returned a {type(content).__name__}; return a string or a list of messages")
     timed = []
@@ -308,7 +308,7 @@ def _as_it_is(message: object) -> Message:
 
 
 def _limits(loaded: Sequence[LoadedSource], budget: float, factor: float, prompt: Message | None) -> list[int]:
-    """The room of each source, in o200k_base: its max; the volatile ones share what the others leave, evenly first."""
+    """Each source's limit in o200k_base tokens: its max. Volatile sources share what the others leave, fairly."""
     step = math.ceil(round(factor / _STEP, 6)) * _STEP
 
     def plain(tokens: float) -> int:
@@ -329,7 +329,7 @@ def _limits(loaded: Sequence[LoadedSource], budget: float, factor: float, prompt
 
 
 def _shares(loaded: Sequence[LoadedSource], caps: Sequence[int], budget: int, prompt: Message | None) -> list[int]:
-    """Fair shares; but the current input, and what came after it, goes before everybody's share."""
+    """Fair shares. The current input, and what came after it, takes precedence over the shares."""
     needs = [min(source.trim.size, cap) for source, cap in zip(loaded, caps, strict=True)]
     shares = fair(needs, budget)
     for index, source in enumerate(loaded):
@@ -343,7 +343,7 @@ def _shares(loaded: Sequence[LoadedSource], caps: Sequence[int], budget: int, pr
 
 
 class _Volatile(NamedTuple):
-    """Messages that stand together. `at` is infinite where the source has no times."""
+    """A group of messages that stay together. `at` is infinite if the source has no times."""
 
     at: float
     messages: Sequence[Message]
@@ -360,7 +360,7 @@ def _timed(one: LoadedSource, left: Trimmed, prompt: Message | None) -> list[_Vo
         first, *_ = [next(place) for _ in group]
         at = one.times[first] if first < len(one.times) else None
         latest = latest if at is None else max(latest, at)
-        # It may have been shortened, and is the input all the same.
+        # The input may have been shortened; it is recognised all the same.
         is_input = first < len(one.messages) and one.messages[first] is prompt
         timed.append(_Volatile(latest, group, is_input))
     return timed

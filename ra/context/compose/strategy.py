@@ -44,7 +44,7 @@ _ARTIFACTS = ("media", "attachments", "files", "replyTo", "references", "issue",
 
 
 class TaskOrigin(Value, frozen=True):
-    """Who asked, and from where. `facts` were verified by whoever took the message in; nothing else is told as fact."""
+    """Who asked, and from where. Only `facts`, which the receiver of the message verified, are stated as facts."""
 
     agent: str = "ra"
     channel: str = "terminal"
@@ -61,7 +61,7 @@ class TaskOrigin(Value, frozen=True):
 
 
 def task(agent: str, context: Mapping[str, Any]) -> TaskOrigin:
-    """The `context` of a posted task. Every text in it comes from outside: one line each, and bounded."""
+    """The origin in the `context` of a posted task. Its texts are untrusted: each becomes one bounded line."""
     named = {"channel", "chatId", "sender"}
     facts = {
         one_line(key, 40): artifact
@@ -86,7 +86,7 @@ def rules(channel: str) -> str:
 
 
 def one_line(value: object, most: int = LONGEST) -> str:
-    """Text from outside on one line, without signs that cannot be seen."""
+    """Untrusted text on one line, without invisible characters."""
     line = "" if value is None else str(value)
     return text.one_line("".join(char if char.isprintable() else " " for char in line[: 4 * most]), most)
 
@@ -108,7 +108,7 @@ def _shown(value: object) -> str:
             return one_line(value)
 
 
-# --- what a strategy reads and answers ---
+# --- what a strategy reads and returns ---
 
 
 class LogLine(msgspec.Struct, frozen=True):
@@ -121,10 +121,10 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Composed(msgspec.Struct, frozen=True):
-    """What a strategy decided. With `base`, these messages replace the conversation so far, the prompt included.
+    """A strategy's decision. With `base`, these messages replace the conversation so far, the prompt included.
 
-    `name` is the strategy that was followed, where that is not the one that was asked. `texts` were cut, and are stored
-    so that their references can be recalled.
+    `name` is the strategy that was really used, if it is another one. `texts` are the texts that were cut, by
+    reference; they are stored so that they can be recalled.
     """
 
     sections: tuple[Section, ...]
@@ -137,10 +137,10 @@ class Composed(msgspec.Struct, frozen=True):
 
 
 class SideCalls(Protocol):
-    """Model calls beside the conversation: within the run's budget, and in the ledger."""
+    """Model calls outside the conversation, within the run's budget and recorded in the ledger."""
 
     async def ask(self, provider: Provider | None, request: Request, *, purpose: Purpose) -> Reply:
-        """One answer without its deltas; of the session's own provider when None is named.
+        """One answer, not streamed; from the session's provider if None is given.
 
         Raises what the provider raises, and Stopped.
         """
@@ -148,9 +148,9 @@ class SideCalls(Protocol):
 
 
 class SessionView:
-    """The session as a strategy sees it: everything to read, nothing to change.
+    """A read-only view of the session, for strategies.
 
-    `message` is the new message, already part of the timeline. `preview`: nothing is sent, so no model is asked.
+    `message` is the new message, already in the timeline. In a `preview` nothing is sent and no model is called.
     """
 
     def __init__(
@@ -188,16 +188,16 @@ class SessionView:
 
     @property
     def configured(self) -> Configured | None:
-        """What the last request was made with; None before the first."""
+        """The configuration of the last request; None before the first."""
         return self._engine.configured
 
     @property
     def messages(self) -> Sequence[Message]:
-        """The conversation as the next request would replay it."""
+        """The conversation as the next request would send it."""
         return self._engine.view.messages
 
     async def ask_aside(self, provider: Provider | None, request: Request, *, purpose: Purpose) -> Reply:
-        """Ask a model beside the conversation. Raises what the provider raises, and Stopped."""
+        """Call a model outside the conversation. Raises what the provider raises, and Stopped."""
         return await self._side_calls.ask(provider, request, purpose=purpose)
 
     def events(self) -> Iterable[TimelineEvent]:
@@ -209,14 +209,14 @@ class SessionView:
     def timeline_messages(
         self, since: int | None = None, projection: "Projection | None" = None
     ) -> "list[TimestampedMessage]":
-        """The whole conversation, the new message last. That one is `message` itself, so that whoever cuts knows it."""
-        from ra.context.items import (  # only composed prompts need it; most runs replay
+        """The whole conversation. Its last item is `message` itself, so that it can be recognised when text is cut."""
+        from ra.context.items import (  # start-up time: only composed prompts need it
             TimestampedMessage,
             timeline_messages,
         )
 
         timed = timeline_messages(self.events(), since, projection, estimator=self.estimator)
-        # It was said last; an older message may say the same.
+        # The last one: an older message may have the same text.
         last = next((at for at in range(len(timed) - 1, -1, -1) if timed[at].message.name != ENTRIES), None)
         if last is not None and timed[last].message == self.message:
             timed[last] = TimestampedMessage(self.message, timed[last].at)
@@ -227,7 +227,7 @@ class SessionView:
         return [timed.message for timed in self.timeline_messages() if timed.message is not self.message]
 
     def remaining_input_tokens(self) -> int:
-        """The input tokens that are left beside the tools, the system part and the entries."""
+        """The input tokens that the tools, the system part and the entries leave."""
         engine, estimator = self._engine, self.estimator
         limit = engine.window.limit or UNKNOWN_WINDOW
         live = [section for section in engine.view.sections if section.name == ENTRIES]
@@ -236,21 +236,21 @@ class SessionView:
 
 
 class Strategy(Protocol):
-    """Shipped: timeline, layered, planner, sources, strategy files and the slots of an agent file."""
+    """Implemented by timeline, layered, planner, sources, strategy files and the slots of an agent file."""
 
     name: str
 
     async def compose(self, session: SessionView, message: Message) -> Composed:
-        """Decide what the requests of this prompt stand on. Called once per prompt. Raises RaError."""
+        """Decide what the model sees along with the message. Called once per prompt. Raises RaError."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close connections."""
         ...
 
 
 class TimelineStrategy:
-    """`timeline`: the conversation as it is, after the system part; what changes often enters at the tail."""
+    """`timeline`: the system part, then the conversation as it is. What changes often is appended at the tail."""
 
     name = "timeline"
 
@@ -266,7 +266,7 @@ class TimelineStrategy:
 
 
 class StoredStrategy:
-    """Goes on with what the last request was made with, whichever strategy that was."""
+    """Continues with the configuration of the last request, whichever strategy made it."""
 
     def __init__(self, configured: Configured) -> None:
         self.name = configured.strategy

@@ -1,4 +1,4 @@
-"""The team's wiki: passages of Markdown, one for each heading, ranked by full-text search, with file:line."""
+"""Searches the team's wiki: Markdown passages, one per heading, ranked by full-text search, with file:line."""
 
 import os
 import re
@@ -12,7 +12,7 @@ from ra.system.secret_names import is_secret
 from ra.timeline.query import rank
 
 MAX_FILES = 5_000
-MAX_BYTES = 200_000  # of one article, and with the number of files a bound for all of them
+MAX_BYTES = 200_000  # of one article; the number of files is limited too
 PASSAGE = 1_200  # characters of a passage that are shown
 SUFFIXES = (".md", ".markdown")
 
@@ -21,7 +21,7 @@ _FENCE = re.compile(r"^\s*(```+|~~~+)")
 
 
 class Passage(Value, frozen=True):
-    """Text under one heading; `heading` is the way there from the article's first."""
+    """The text under one heading; `heading` is the path of headings that lead to it."""
 
     file: str
     line: int
@@ -39,7 +39,7 @@ def has_articles(dirs: Sequence[Path]) -> bool:
 
 
 def query(words: str, dirs: Sequence[Path], *, root: Path, limit: int = 5) -> list[Passage]:
-    """The best passages, best first. Files are named relative to the project where they are in it."""
+    """The best passages, best first. Files inside the project are named relative to it."""
     passages = [passage for path in _articles(dirs) for passage in _passages(_text(path), _name(path, root))]
     ranked = rank(words, [(passage.heading, passage.text) for passage in passages], limit)
     return [
@@ -50,7 +50,7 @@ def query(words: str, dirs: Sequence[Path], *, root: Path, limit: int = 5) -> li
 
 
 def _articles(dirs: Sequence[Path]) -> Iterator[Path]:
-    """Markdown files of the folders, in a steady order, but hidden ones and links that lead out or to secrets."""
+    """The Markdown files of the folders, in a fixed order, without hidden files and links to secrets or to outside."""
     remaining = MAX_FILES
     for folder in dirs:
         home = os.path.realpath(folder)
@@ -72,11 +72,11 @@ def _text(path: Path) -> str:
         with open_resolved(path) as file:
             return file.read(MAX_BYTES).decode("utf-8", "replace")
     except OSError:
-        return ""  # gone, not ours to read, or no file
+        return ""  # deleted, not readable, or not a file
 
 
 def _passages(text: str, name: str) -> Iterator[Passage]:
-    """Text by headings; a hash in a fenced block is no heading. What stands before the first has the file's name."""
+    """The text by headings. Hashes in fenced blocks are no headings; text before the first has the file's name."""
     trail: list[tuple[int, str]] = []
     start, lines, fence = 1, list[str](), ""
 
