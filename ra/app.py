@@ -145,7 +145,7 @@ class App:
             if resume is None:
                 raise UserError('This project has no session to continue. Start one: ra "your question"')
         if fork and resume is None:
-            raise UsageError("--fork goes with -c or --resume ID: it copies a session and goes on in the copy.")
+            raise UsageError("--fork needs -c or --resume ID: it copies that session and continues in the copy.")
         if resume is None:
             timeline = MemoryTimeline(clock=self.clock) if ephemeral else self.store.create(project)
             if history:
@@ -165,7 +165,7 @@ class App:
             if notice := local.notice(self.resolved.data_dir):
                 self.notices.warn(notice)
         if agent.thinking != "off" and recipe.info.thinking == "none":
-            self.notices.warn(f"agent.thinking: {agent.thinking} has no effect: {recipe.model} is not known to think.")
+            self.notices.warn(f"agent.thinking: {agent.thinking} has no effect: {recipe.model} is not known to support thinking.")
         budgets = {"maxCost": recipe.limits.dollars, f"agents.{self.options.agent}.budget": self.spending}
         for key in [key for key, budget in budgets.items() if budget]:
             need_price(key, recipe.model, known=self.prices.row(recipe.model, recipe.provider) is not None)

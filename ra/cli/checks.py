@@ -64,11 +64,11 @@ def files(resolved: Resolved, env: Env) -> Iterator[Check]:
 def trust(resolved: Resolved) -> Iterator[Check]:
     if resolved.untrusted or resolved.waiting:
         lines = tuple(item.line for item in (*resolved.untrusted, *resolved.waiting))
-        fix = "look at it, then `ra trust`; --ignore-untrusted runs without"
-        yield Check("trust", "warning", f"{len(lines)} things here are not trusted and do not run", fix, lines)
+        fix = "look at it, then run `ra trust`; --ignore-untrusted runs without it"
+        yield Check("trust", "warning", f"{len(lines)} things in this project are not trusted and do not run", fix, lines)
     else:
         words = (
-            f"{len(resolved.items)} things of this project are trusted" if resolved.items else "nothing to trust here"
+            f"{len(resolved.items)} things in this project are trusted" if resolved.items else "nothing to trust here"
         )
         yield Check("trust", "ok", words)
 
@@ -89,7 +89,7 @@ def keys(resolved: Resolved, env: Env) -> Iterator[Check]:
     if vendors:
         yield Check("keys", "ok", f"for {', '.join(vendors)}")
     else:
-        yield Check("keys", "ok", "none are set; a local model or a server of yours needs none")
+        yield Check("keys", "ok", "no key is set; a local model or your own server needs none")
 
 
 def model(resolved: Resolved, env: Env) -> Iterator[Check]:
@@ -153,7 +153,7 @@ def sandbox(resolved: Resolved, env: Env, setting: Literal["auto", "off"]) -> It
     box = find_sandbox(setting, Project(root, str(resolved.cwd), env.get("HOME", "")), host=host(resolved, env))
     install = "install bubblewrap (apt install bubblewrap, dnf install bubblewrap)"
     if box is None:
-        words = "none works here: Bash asks on a terminal and is refused elsewhere"
+        words = "no sandbox works here: Bash asks on a terminal and is refused elsewhere"
         yield Check("sandbox", "warning", words, install if sys.platform == "linux" else "allow what you need by rules")
         return
     limits = tuple(f"cannot stop this: {limit}" for limit in box.limits)
@@ -163,7 +163,7 @@ def sandbox(resolved: Resolved, env: Env, setting: Literal["auto", "off"]) -> It
         words = f"{box.name} cannot hold this project: {trouble}"
         yield Check("sandbox", "warning", words, install, limits)
     else:
-        yield Check("sandbox", "ok", f"{box.name}, tried out: no capabilities, no network", details=limits)
+        yield Check("sandbox", "ok", f"{box.name}, tested: no capabilities, no network", details=limits)
 
 
 def permissions(resolved: Resolved) -> Iterator[Check]:
@@ -171,7 +171,7 @@ def permissions(resolved: Resolved) -> Iterator[Check]:
     from ra.config.toolboxes import rules
 
     held = rules(resolved, Options())
-    yield Check("rules", "ok", f"{len(held)} of yours; `ra permissions list` shows them" if held else "none of yours")
+    yield Check("rules", "ok", f"{len(held)} rules; `ra permissions list` shows them" if held else "none of yours")
     for rule in held:
         if rule.action == "allow" and rule.tool in ("Bash", "*") and rule.bare:
             words = f"allow {rule} gives every command the network"
@@ -180,7 +180,7 @@ def permissions(resolved: Resolved) -> Iterator[Check]:
 
 def terminal(streams: Streams, env: Env) -> Iterator[Check]:
     if not (streams.out_tty and streams.err_tty):
-        yield Check("terminal", "ok", "none: ra cannot ask, so calls that would ask are refused")
+        yield Check("terminal", "ok", "no terminal: ra cannot ask, so calls that would ask are refused")
         return
     size = shutil.get_terminal_size()
     colours = "colours" if streams.colour else "no colours"
@@ -194,7 +194,7 @@ def store(resolved: Resolved) -> Iterator[Check]:
     folder = resolved.data_dir
     existing = next(place for place in (folder, *folder.parents) if place.exists())
     if not os.access(existing, os.W_OK):
-        fix = "make it writable, or set RA_HOME; --no-session keeps nothing"
+        fix = "make it writable, or set RA_HOME; --no-session stores nothing"
         yield Check("store", "problem", f"{folder} cannot be written", fix)
         return
     in_database = "://" in (resolved.config.app.store or "")

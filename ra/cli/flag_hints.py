@@ -11,7 +11,7 @@ _FOLDER = "cd FOLDER first: ra works in the folder where it is started"
 _PROMPT = 'ra "your question", without a flag'
 _KEY = "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it"
 _SERVER = "export OPENAI_BASE_URL=…, then --provider openai-chat -m MODEL"
-_ALWAYS = "nothing: ra does so anyway"
+_ALWAYS = "nothing: ra does this anyway"
 
 ELSEWHERE = {
     "-C": _FOLDER,
@@ -111,12 +111,12 @@ ELSEWHERE = {
     "--stream": _ALWAYS + "; --output-format stream-json writes its events",
     "--stream-json": "--output-format stream-json",
     "--system": "--system-prompt TEXT",
-    "--temperature": "nothing: ra leaves it to the provider; --thinking LEVEL is there",
+    "--temperature": "nothing: ra leaves it to the provider; see --thinking LEVEL",
     "--think": "--thinking LEVEL",
     "--timeout": "--max-duration SECONDS",
     "--token": _KEY,
     "--tools": "--allow RULE, --deny RULE, or --no-tools",
-    "--top-p": "nothing: ra leaves it to the provider; --thinking LEVEL is there",
+    "--top-p": "nothing: ra leaves it to the provider; see --thinking LEVEL",
     "--workdir": _FOLDER,
     "--working-directory": _FOLDER,
     "--worktree": "git worktree add, then cd there first",
@@ -146,7 +146,7 @@ PROVIDERS = {
 VALUE_HELP = {
     "--agent": "ra agent list shows them",
     "--model": "ra models lists them",
-    "--resume": "ra -c goes on with the latest session, ra sessions list shows them all",
+    "--resume": "ra -c continues the latest session; ra sessions list shows all",
 }
 """Where the values of a flag are found."""
 
@@ -192,7 +192,7 @@ def superfluous_value(flag: flags.Flag, value: str) -> str:
             return f"There is no flag {short}{value}; did you mean -{short}{value}?"
     name = flag.names[-1]
     if name == "--continue":
-        return f"--continue takes no value: it goes on with the latest session. Another one: --resume {value}"
+        return f"--continue takes no value: it continues the latest session. For another one: --resume {value}"
     return f"{name} takes no value; leave out {value!r}."
 
 

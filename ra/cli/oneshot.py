@@ -36,7 +36,7 @@ class Terminated(BaseException):
 FIRST_BYTE_S = 3.0  # how long a pipe may stay silent before the prompt goes without it
 STALL_S = 30.0  # and how long once it has spoken
 NO_MODEL_TO_PRICE = (
-    "No key is set, so --dry-run has to be told for which model: "
+    "No key is set, so --dry-run needs a model: "
     'name one whose vendor is known, such as ra --dry-run -m sonnet "your question".'
 )
 MAX_PIPED_BYTES = 64 * 1024 * 1024
@@ -142,7 +142,7 @@ def read_stdin(*, required: bool, face: TextFace | JsonFace) -> str:
         limit = (STALL_S if piped else FIRST_BYTE_S) if waits else None
         if limit is not None and not select.select([descriptor], [], [], limit)[0]:
             face.warn(
-                f"stdin fell silent for {limit:g} s; continuing with the {len(piped)} bytes that came."
+                f"stdin sent nothing for {limit:g} s; continuing with the {len(piped)} bytes received."
                 if piped
                 else f"stdin is open but silent; continuing without it after {limit:g} s."
             )

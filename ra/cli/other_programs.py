@@ -4,7 +4,7 @@ from ra.core.value import Value
 
 _KEY = "export ANTHROPIC_API_KEY=… (or another provider's); ra doctor checks it"
 _ALONE = "ra, without a prompt"
-_NEW = "ra, without a prompt, begins a new session"
+_NEW = "ra, without a prompt, starts a new session"
 _QUESTION = 'ra "your question"'
 _NAMED = "nothing: a session is named by its first prompt"
 

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
 EXIT = {"answered": 0, "failed": 1, "mistake": 2, "limit": 3, "refused": 5, "empty": 5, "unfit": 5, "interrupted": 130}
 
 NO_ANSWER: dict[Outcome, str] = {
-    "empty": "the model gave an empty answer; ask again, or another model with --model.",
-    "refused": "the model refused to answer; rephrase it, or ask another model with --model.",
+    "empty": "the model gave an empty answer; ask again, or choose another model with --model.",
+    "refused": "the model refused to answer; rephrase the prompt, or choose another model with --model.",
 }
 
 

@@ -32,9 +32,9 @@ def settle(resolved: Resolved, args: argparse.Namespace, streams: Streams, again
         return resolved
     lines = "".join(f"  {visible(item.line)}\n" for item in resolved.untrusted)
     if args.ignore_untrusted:
-        streams.err(f"ra: continuing without what is not trusted here:\n{lines}")
+        streams.err(f"ra: continuing without these parts of the project, which are not trusted:\n{lines}")
         return resolved
-    head = f"This project's configuration wants to run or reach things that you have not agreed to:\n{lines}"
+    head = f"This project's configuration wants to run or reach things that you have not trusted:\n{lines}"
     if not terminal:
         raise Refused(
             f"{head}Look at it, then run `ra trust` (or add --trust); --ignore-untrusted continues without it."
@@ -62,7 +62,7 @@ def _tell_once(resolved: Resolved, streams: Streams) -> None:
     if set(new_items) <= set(told):
         return
     names = ", ".join(visible(item.what) for item in resolved.waiting)
-    streams.err(f"ra: found and not used until you agree, MCP servers: {names}. `ra trust` shows and starts them.\n")
+    streams.err(f"ra: MCP servers of this project that you have not trusted, so they are not used: {names}. `ra trust` shows them.\n")
     with contextlib.suppress(UserError, OSError):  # then it is said again
         private.write(file, dict(list((told | new_items).items())[-MAX_TOLD:]))
 
@@ -72,7 +72,7 @@ def _choice(streams: Streams) -> Any:
 
     forget_typed_ahead()
     while True:
-        streams.err("t trust it · w go on without · q quit: ")
+        streams.err("t trust it · w continue without it · q quit: ")
         line = sys.stdin.readline()
         if not line or line.strip().lower()[:1] in {"t", "w", "q"}:
             return line.strip().lower()[:1] or "q"

@@ -81,7 +81,7 @@ class DiscoveredFiles:
     def first_notes(self) -> tuple[str, ...]:
         """The notes that are shown at the start: a few lines, however many there are."""
         more = len(self.notes) - MAX_NOTES
-        end = (f"{more} more such lines; `ra --show-context` lists what is not used.",) if more > 0 else ()
+        end = (f"{more} more; `ra --show-context` lists everything that is not used.",) if more > 0 else ()
         return (*self.notes[:MAX_NOTES], *end)
 
     def ignored(self) -> "tuple[Ignored, ...]":
@@ -91,10 +91,10 @@ class DiscoveredFiles:
         settings, waiting = self._resolved.config.agent.context, self._resolved.waiting
         files = ignored(self._way, self._resolved.root, self._home, settings.patterns)
         servers = (
-            Ignored(".".join(item.key), "an MCP server that you have not agreed to; `ra trust`") for item in waiting
+            Ignored(".".join(item.key), "an MCP server that you have not trusted yet; run `ra trust`") for item in waiting
         )
         heads = (
-            Ignored(f"skill {skill.name}", f"{', '.join(skill.unused)} of its head; your flags and rules decide")
+            Ignored(f"skill {skill.name}", f"{', '.join(skill.unused)} in its front matter; your flags and rules decide")
             for skill in (self.skills.skills if self.skills else ())
             if skill.unused
         )

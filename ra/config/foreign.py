@@ -13,19 +13,19 @@ class Ignored(Value, frozen=True):
     why: str
 
 
-_RULES = "rules of that editor; put what holds for every agent into AGENTS.md"
-_SETTINGS = "settings, permissions and hooks of that agent; `ra config import claude` shows what would become of them"
+_RULES = "rules of that editor; put rules for every agent into AGENTS.md"
+_SETTINGS = "settings, permissions and hooks of that agent; `ra config import claude` prints them as settings of ra"
 _AGENTS = "sub-agents of that agent; write them under agents: in ra.yaml"
 _PROMPTS = "prompts of that agent; ra reads commands in .ra/commands and .claude/commands"
 
 _PROJECT = {
     ".claude/settings.json": _SETTINGS,
     ".claude/settings.local.json": _SETTINGS,
-    "CLAUDE.local.md": "not among agent.context.patterns; add it there to have it read",
-    "AGENTS.override.md": "not among agent.context.patterns; add it there to have it read",
+    "CLAUDE.local.md": "not in agent.context.patterns; add it there if ra should read it",
+    "AGENTS.override.md": "not in agent.context.patterns; add it there if ra should read it",
     ".claude/agents": _AGENTS,
-    ".claude/rules": "rules of that agent; name those that always hold in CLAUDE.md, as @.claude/rules/NAME.md",
-    ".codex/config.toml": "settings of that agent; `ra config import codex` shows what would become of them",
+    ".claude/rules": "rules of that agent; import those that always apply in CLAUDE.md, as @.claude/rules/NAME.md",
+    ".codex/config.toml": "settings of that agent; `ra config import codex` prints them as settings of ra",
     ".cursor/rules": _RULES,
     ".clinerules": _RULES,
     ".roo": _RULES,
@@ -36,9 +36,9 @@ _PROJECT = {
     ".github/prompts": "prompts of that editor; ra reads commands in .ra/commands and .claude/commands",
     ".codex/prompts": _PROMPTS,
     ".gemini/settings.json": "settings of that agent; MCP servers that every agent may use go into .mcp.json",
-    "GEMINI.md": "not among agent.context.patterns; add it there, or name it in AGENTS.md as @GEMINI.md",
-    ".cursor/mcp.json": "that editor's own; ra reads .mcp.json",
-    ".vscode/mcp.json": "that editor's own; ra reads .mcp.json",
+    "GEMINI.md": "not in agent.context.patterns; add it there, or name it in AGENTS.md as @GEMINI.md",
+    ".cursor/mcp.json": "belongs to that editor; ra reads .mcp.json",
+    ".vscode/mcp.json": "belongs to that editor; ra reads .mcp.json",
 }
 _HOME = {
     ".claude/settings.json": _SETTINGS,
@@ -47,9 +47,9 @@ _HOME = {
     ".claude/plugins": "plugins of that agent; copy the skills and commands that you want into ~/.claude",
     ".codex/prompts": _PROMPTS,
     ".codex/skills": "skills of that agent; ra reads those in ~/.agents/skills",
-    ".codex/AGENTS.md": "that agent's own; `ra config import codex` shows what would become of it",
-    ".codex/config.toml": "settings of that agent; `ra config import codex` shows what would become of them",
-    ".gemini/GEMINI.md": "that agent's own; copy it to AGENTS.md beside your ra.yaml",
+    ".codex/AGENTS.md": "belongs to that agent; `ra config import codex` prints it as settings of ra",
+    ".codex/config.toml": "settings of that agent; `ra config import codex` prints them as settings of ra",
+    ".gemini/GEMINI.md": "belongs to that agent; copy it to AGENTS.md beside your ra.yaml",
 }
 
 

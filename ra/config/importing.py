@@ -65,7 +65,7 @@ class _Reading:
                 self._agent["model"] = document["model"]
             for key in ("hooks", "env", "apiKeyHelper", "statusLine", "enabledPlugins"):
                 if document.get(key):
-                    self.notes.append(f"{file}: {key} is not taken over")
+                    self.notes.append(f"{file}: {key} is not imported")
         state = self._json(self._home / ".claude.json")
         projects = state.get("projects")
         own = projects.get(str(self._root), {}) if isinstance(projects, dict) else {}
@@ -86,7 +86,7 @@ class _Reading:
             self._servers_of(servers, file)
             known = {"model", "model_reasoning_effort", "mcp_servers"}
             for key in sorted(set(document) - known):
-                self.notes.append(f"{file}: {key} is not taken over")
+                self.notes.append(f"{file}: {key} is not imported")
         instructions = self._home / ".codex/AGENTS.md"
         if instructions.is_file():
             self.notes.append(
@@ -107,7 +107,7 @@ class _Reading:
                 if {action: text} not in self._rules:
                     self._rules.append({action: text})
         for key in sorted(set(permissions) - set(actions)):
-            self.notes.append(f"{file}: permissions.{key} is not taken over")
+            self.notes.append(f"{file}: permissions.{key} is not imported")
 
     def _servers_of(self, servers: Any, file: Path) -> None:
         if not isinstance(servers, Mapping):

@@ -47,7 +47,7 @@ def _joined(pair: re.Match[str]) -> str:
 
 
 def _no_number(word: str) -> NoReturn:
-    raise ValueError(f"{word} is no number")
+    raise ValueError(f"{word} is not a number")
 
 
 def _explained(error: json.JSONDecodeError) -> str:
@@ -55,5 +55,5 @@ def _explained(error: json.JSONDecodeError) -> str:
     if rest.startswith(("//", "/*", "#")):
         return "JSON has no comments; take this one out, or use ra.yaml"
     if rest.lstrip(", \t\r\n").startswith(("}", "]")):  # from Python 3.13 on the error stands at the comma
-        return "a value is missing here, or the comma before is one too many"
+        return "a value is missing here, or there is one comma too many before it"
     return error.msg[:1].lower() + error.msg[1:]

@@ -149,7 +149,7 @@ class _Guard:
         foreign = trust.never(layer.data)
         if foreign:
             named = ", ".join(".".join(key) for key in foreign)
-            self.notes.append(f"{origin.name}: {named} is not taken from a project's file; put it into your own.")
+            self.notes.append(f"{origin.name}: {named} cannot be set in a project's file; set it in your own.")
         data = trust.without(layer.data, foreign)
         file = self.root / origin.name
         planted = trust.planted(data, file)
@@ -252,7 +252,7 @@ def _known(layer: Layer, path: Path, notes: list[str]) -> Layer:
     foreign = [key for key in layer.data if key not in Config.__struct_fields__]
     if not foreign or path.name != paths.AGENTX_NAME:
         return layer
-    notes.append(f"{path}: {', '.join(foreign)} mean nothing to ra and are left out.")
+    notes.append(f"{path}: {', '.join(foreign)} are unknown to ra and are ignored.")
     data = {key: value for key, value in layer.data.items() if key not in foreign}
     origins = {key: origin for key, origin in layer.origins.items() if not key or key[0] not in foreign}
     variables = {key: names for key, names in layer.variables.items() if not key or key[0] not in foreign}

@@ -57,7 +57,7 @@ def read(folders: Sequence[Path], root: Path, settings_folder: Path) -> McpFiles
         label = str(path) if is_own else shown(os.path.relpath(path, root))
         for name, settings in _servers(path, label, notes, None if is_own else root).items():
             if name in servers or len(servers) >= MAX_SERVERS:
-                why = f"stands in {servers[name].file} too" if name in servers else f"is beyond {MAX_SERVERS}"
+                why = f"is also in {servers[name].file} too" if name in servers else f"is beyond {MAX_SERVERS}"
                 notes.append(f"{label}: the server {shown(name)} {why}; left out")
                 continue
             item = None if is_own else trust.server((label, name), {"name": name, **settings}, path.parent, root)
@@ -91,7 +91,7 @@ def _servers(path: Path, label: str, notes: list[str], root: Path | None) -> dic
     try:
         document = _document(path, root)
     except (OSError, ValueError) as error:
-        notes.append(f"{label}: {getattr(error, 'strerror', None) or error}; no server of it is used")
+        notes.append(f"{label}: {getattr(error, 'strerror', None) or error}; none of its servers is used")
         return {}
     # Claude Code, Cursor and others write `mcpServers`, VS Code `servers`; some write the servers alone.
     servers = document.get("mcpServers", document.get("servers", document))

@@ -111,7 +111,7 @@ def fill_skill(skill: Skill, arguments: str) -> CommandPrompt:
 
 
 def _prompt(name: str, origin: Origin, prompt: str, unused: Sequence[str]) -> CommandPrompt:
-    notes = [f"/{name}: `{key}` of its head is not used; your flags and rules decide" for key in unused]
+    notes = [f"/{name}: `{key}` in its front matter is not used; your flags and rules decide" for key in unused]
     if _SHELL.search(prompt):
         # What a file says must not run by itself: the model may run it, under the rules that hold for it.
         prompt = _SHELL.sub(r"(run this first: `\1`)", prompt)

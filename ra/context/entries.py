@@ -23,7 +23,7 @@ def insert(
     if not id or len(id) > LONGEST_ID:
         raise UsageError(f"An entry needs an id of 1 to {LONGEST_ID} characters, not {id[:40]!r} ({len(id)}).")
     if not content.strip():
-        raise UsageError(f"Entry {id!r} has no content; to take it away, remove it.")
+        raise UsageError(f"Entry {id!r} has no content; to remove the entry, use rm.")
     entry = EntrySet(id, content, name, {clean(key): clean(value) for key, value in (attrs or {}).items()})
     live = view.entries.get(id)
     if live and (live.content, live.name, live.attrs) == (entry.content, entry.name, entry.attrs):

@@ -34,7 +34,7 @@ def _fields(lines: list[str]) -> dict[str, str]:
             if key and (line.startswith((" ", "\t", "- ")) or not line.strip()):
                 parts.append(line.strip())
             elif line.strip() and not line.lstrip().startswith("#"):
-                raise BrokenHead(f"the line {line.strip()[:60]!r} of its head is not `key: value`")
+                raise BrokenHead(f"the line {line.strip()[:60]!r} of its front matter is not `key: value`")
             continue
         if key:
             fields[key] = _scalar(parts, fold=fold)

@@ -80,7 +80,7 @@ def read_field(field: Field, text: str) -> FieldValue:
         case "integer":
             return _number(text, int, "Please type a whole number.")
         case "number":
-            return _number(text, float, "Please type a number.")
+            return _number(text, float, "Type a number.")
         case "text":
             return text
 
@@ -94,7 +94,7 @@ def _choice(field: Field, text: str) -> str:
         return text
     if text.isdecimal() and 1 <= int(text) <= len(field.choices):
         return field.choices[int(text) - 1]
-    raise ValueError(f"Please choose one of {', '.join(field.choices)}.")
+    raise ValueError(f"Choose one of {', '.join(field.choices)}.")
 
 
 def _number(text: str, kind: type[int] | type[float], hint: str) -> int | float:

@@ -111,7 +111,7 @@ class Agent(Generic[OutputT]):
         if model is not None and not isinstance(model, str):
             raise UsageError(f"Agent: model must be a name, not {type(model).__name__}; an object goes to provider=.")
         if cwd is not None and not Path(cwd).is_dir():
-            raise UsageError(f"Agent: cwd {str(cwd)!r} is no folder.")
+            raise UsageError(f"Agent: cwd {str(cwd)!r} is not a folder.")
         named = {
             "agent.model": model if own_provider is None else model or name_of(own_provider),
             "agent.provider": provider if own_provider is None else "scripted",
@@ -133,7 +133,7 @@ class Agent(Generic[OutputT]):
         brought = tools_of(tools)
         self._history = tuple(message_of(message) for message in history)
         if self._history and session is not None:
-            raise UsageError("Agent: a session has its history; give either session or history.")
+            raise UsageError("Agent: a session already has a history; give either session or history.")
         resolved = resolve(
             cwd=Path(cwd or Path.cwd()).resolve(),
             env=self._env,
@@ -143,9 +143,9 @@ class Agent(Generic[OutputT]):
         )
         if resolved.untrusted and untrusted == "refuse":
             raise Refused(
-                "This project's configuration wants to run or reach things that you have not agreed to: "
+                "This project's configuration wants to run or reach things that you have not trusted: "
                 f"{', '.join(item.line for item in resolved.untrusted)}. "
-                'Look at it, then run `ra trust`; Agent(untrusted="ignore") goes on without it.'
+                'Look at it, then run `ra trust`; Agent(untrusted="ignore") runs without it.'
             )
         options = Options(
             tools=bool(brought) or tools is True,

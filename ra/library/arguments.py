@@ -44,7 +44,7 @@ def tools_of(tools: bool | Sequence[Callable[..., Any] | Tool]) -> tuple[Tool, .
         if name in BUILTIN:
             raise UsageError(f"Agent: tools holds {name}, which is the name of a built-in tool; rename the function.")
         if name in names[:place]:
-            raise UsageError(f"Agent: tools holds two named {name}; rename one.")
+            raise UsageError(f"Agent: tools has two functions named {name}; rename one.")
     return tuple(brought)
 
 

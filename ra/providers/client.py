@@ -88,7 +88,7 @@ async def _paced(events: AsyncGenerator[JsonObject, None], silence_s: float) -> 
             what = (
                 f"no event for {silence_s:g} s"
                 if left_s > silence_s + 0.5
-                else f"no end within {silence_s * ANSWER:g} s"
+                else f"no complete answer within {silence_s * ANSWER:g} s"
             )
             raise BadStream(f"The answer had {what}; app.providers.NAME.timeout allows more.") from error
         yield event

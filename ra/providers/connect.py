@@ -87,7 +87,7 @@ def carrier(account: Account, transport: TransportName, env: Env) -> Transport:
     plain = account.platform == "plain"
     if transport == "http" and not plain:
         raise UserError(
-            f"{account.provider} on {account.platform} is reached through the vendor's client only; "
+            f"{account.provider} on {account.platform} can only be reached through the vendor's client; "
             "set agent.transport to sdk or auto."
         )
     if transport == "sdk" or not plain:

@@ -110,7 +110,7 @@ def failure(
             status=status,
         )
     if status == 403:
-        return AuthFailed(f"The key may not do this (403): {message} {_key_hint(provider)}", status=status)
+        return AuthFailed(f"The API key has no permission for this (403): {message} {_key_hint(provider)}", status=status)
     if _retried(status, names, evidence):
         return Unavailable(
             f"The provider could not answer ({status or 'in the stream'}): {message} Try again later.",
@@ -256,4 +256,4 @@ def _count(value: object) -> int | None:
 
 def _key_hint(provider: str) -> str:
     vendor = BY_NAME.get(provider)
-    return f"Put a valid key into {vendor.key if vendor else 'the variable of the provider'}."
+    return f"Set a valid key in {vendor.key if vendor else 'the variable of the provider'}."

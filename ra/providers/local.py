@@ -21,7 +21,7 @@ MODEL = "SmolLM2-135M-Instruct"
 WINDOW = 8192
 MAX_OUTPUT = 1024
 NOTICE = (
-    f"Answering with the embedded {MODEL}: tiny, for short text, without tools, in a window of 8k tokens. "
+    f"Answering with the embedded {MODEL}: a tiny model for short text, without tools, with a window of 8k tokens. "
     "Set a provider's API key for real work."
 )
 """What a face tells its user, in one line, when the embedded model is first used."""

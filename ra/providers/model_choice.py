@@ -43,7 +43,7 @@ class UnknownModel(UserError):
     def __init__(self, name: str, suggestion: str) -> None:
         super().__init__(
             f"There is no model {name!r} in the catalog; did you mean {suggestion}? Nothing was sent. "
-            f"To use the name as it is, say whose it is: -m PROVIDER/{name}"
+            f"To use the name as it is, add the provider: -m PROVIDER/{name}"
         )
         self.name = name
         self.suggestion = suggestion

@@ -108,7 +108,7 @@ def _wait_s(retries: Retries, error: Unavailable | BadStream, number: int, *, le
     source = error if isinstance(error, Unavailable) else error.__cause__
     asked_s = source.retry_after_s if isinstance(source, Unavailable) else None
     if asked_s is not None and asked_s > left_s:
-        text = f"{error} The server asks to wait {_span(asked_s)}, longer than ra waits; try again then."
+        text = f"{error} The server asks ra to wait {_span(asked_s)}, which is longer than ra waits. Try again then."
         raise Unavailable(text, status=error.status, retry_after_s=asked_s) from error
     wait_s = retries.wait_s(number, asked_s)
     if asked_s is not None:

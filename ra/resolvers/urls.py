@@ -40,7 +40,7 @@ def page_blocks(page: FetchedPage) -> tuple[Content, ...]:
         head = Text(label("page", f"[{page.media_type}, next block]", url=page.url))
         if page.media_type == PDF:
             if media_type(page.body) != PDF:
-                raise FetchFailed("it says that it is a PDF, and is none")
+                raise FetchFailed("it claims to be a PDF but is not one")
             return (head, Document(page.media_type, page.body, page.url.rpartition("/")[2]))
         try:
             data, media = images.fit_image(page.body)

@@ -21,7 +21,7 @@ _REASONS = {
     415: "The body is not JSON",
     422: "The Idempotency-Key was used for another task",
     429: "Busy; Retry-After says when to come back",
-    500: "The agent's configuration does not hold, or a bug",
+    500: "The agent's configuration is wrong, or there is a bug",
     503: "The server is stopping, its database is away, or the task was interrupted",
 }
 

@@ -194,7 +194,7 @@ class TaskQueue:
         del self._running[job.task.chat]
         if bug := work.exception():
             self._crashed(job, bug)
-            job.done.set_result(TaskAnswer(500, {"error": "The task failed: a bug in the server. Its log tells more."}))
+            job.done.set_result(TaskAnswer(500, {"error": "The task failed: a bug in the server. See its log."}))
         else:
             job.done.set_result(work.result())
         self._begin_what_can()

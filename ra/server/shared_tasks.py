@@ -38,7 +38,7 @@ PATIENCE_S = 2.0  # a request waits so long for a database that is away
 AWAY_S = 0.5  # between two tries to reach a database that is away
 IN_USE_TRIES = 6
 ACCEPTING = 4  # connections that clients may use to bring tasks: the others are for the work
-STOPPING = "The server is stopping; the task goes on at another one. Ask GET /runs/{id} there."
+STOPPING = "The server is stopping; another server runs the task. Ask GET /runs/{id} there."
 
 
 class SharedPresence:
@@ -372,7 +372,7 @@ class SharedTasks:
                 if not job.begun:
                     raise
                 self.log.bug(f"A bug in task {task.name}", bug)
-                answer = TaskAnswer(500, {"error": "The task failed: a bug in the server. Its log tells more."})
+                answer = TaskAnswer(500, {"error": "The task failed: a bug in the server. See its log."})
             if answer is None:
                 await self.answer(run)  # its chat's lock stays taken until whoever runs it is done
                 return

@@ -157,7 +157,7 @@ def _id(context: Mapping[str, Any], name: str, form: re.Pattern[str], default: s
     if not isinstance(value, str):
         raise Refusal(400, f"context.{name} must be text.", field=f"context.{name}")
     if not form.fullmatch(value):
-        raise Refusal(400, f"context.{name} {_shown(value)} is no id; {_FORMS[name]}", field=f"context.{name}")
+        raise Refusal(400, f"context.{name} {_shown(value)} is not an id; {_FORMS[name]}", field=f"context.{name}")
     return value
 
 

@@ -197,7 +197,7 @@ class Handling:
 
     async def run_agent(self, text: str | None) -> RunEnded:
         if text is None and self._ended:
-            raise UsageError("ctx.agent.run() has answered the message already; run(prompt) goes on with another.")
+            raise UsageError("ctx.agent.run() has answered the message already; run(prompt) asks another.")
         message = self.prompt.message if text is None else say("user", text)
         prompt = self._prompt(message)
         loop = await self.session.loop_for(prompt.recipe)

@@ -93,7 +93,7 @@ class Budget:
             raise Stopped(f"Stopped by maxIterations: {self.iterations} model calls were made.")
         seconds = self._clock() - self._began
         if limits.seconds and seconds >= limits.seconds:
-            raise Stopped(f"Stopped by maxDuration: {seconds:.1f} s of {limits.seconds:g} s are over.")
+            raise Stopped(f"Stopped by maxDuration: {seconds:.1f} s of {limits.seconds:g} s have passed.")
         self.iterations += 1
 
     def reserve(self, request: Request, input_tokens: int, price: Price) -> tuple[Request, Reservation]:
@@ -186,7 +186,7 @@ class Budget:
         if limits.dollars:
             reason = ", and the next call could pass it" if spent.dollars < Decimal(str(limits.dollars)) else ""
             return Stopped(f"Stopped by maxCost: ${spent.dollars:.4f} of ${_plain(limits.dollars)} are spent{reason}.")
-        return Stopped(f"Stopped by maxTokenBudget: {spent.tokens} of {limits.tokens} tokens are spent.")
+        return Stopped(f"Stopped by maxTokenBudget: {spent.tokens} of {limits.tokens} tokens are used.")
 
 
 def _plain(dollars: float) -> str:

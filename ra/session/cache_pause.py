@@ -35,7 +35,7 @@ async def settle(loop: Loop) -> CacheDecided:
                 pass
     except (ProviderError, Stopped) as error:
         decision = _let_go(decision, str(error))
-        loop.progress.warn(f"The cache was not kept: {error}")
+        loop.progress.warn(f"The cache could not be kept warm: {error}")
     journal.record(decision)
     return decision
 

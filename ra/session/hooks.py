@@ -64,7 +64,7 @@ class SessionHooks:
             if edits.request is not None:
                 editor, request = f"{edits.by}: beforeModelCall", edits.request
         if editor and (fault := request_fault(request)):
-            raise HookFailed(f"{editor} left a request that no provider takes: {fault}.")
+            raise HookFailed(f"{editor} left a request that no provider would accept: {fault}.")
         return request
 
     async def on_stream_chunk(self, delta: Delta) -> Sequence[str]:

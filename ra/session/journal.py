@@ -142,7 +142,7 @@ class Journal:
         if self.torn_off:
             raise error
         self.torn_off = True
-        self._progress.warn(f"{error} This run continues, but what follows is not saved.")
+        self._progress.warn(f"{error} This run continues, but nothing more of it is saved.")
         self.timeline = MemoryTimeline(self.timeline.session, events=self.timeline.events(), texts=self.timeline.kept)
 
     def _apply(self, event: TimelineEvent) -> None:

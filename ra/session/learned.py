@@ -57,7 +57,7 @@ class LearnedEndpoint:
         except StoreError as error:
             if durable:
                 raise
-            self._progress.warn(f"What was learned about models cannot be used in this run: {error}")
+            self._progress.warn(f"What ra learned about models cannot be read in this run: {error}")
             return Learned()
         age_s = self._services.clock() - learned.window_at
         if learned.window is not None and age_s > (GUESS_BELIEVED_S if learned.guessed else BELIEVED_S):
@@ -76,4 +76,4 @@ class LearnedEndpoint:
             )
 
     def _warn_of(self, error: StoreError) -> None:
-        self._progress.warn(f"What was learned about {self._endpoint.model} is not kept: {error}")
+        self._progress.warn(f"What ra learned about {self._endpoint.model} could not be stored: {error}")

@@ -137,7 +137,7 @@ class Loop:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            outcome, error = "limit", f"Stopped by maxDuration: {progress.budget.limits.seconds:g} s are over."
+            outcome, error = "limit", f"Stopped by maxDuration: {progress.budget.limits.seconds:g} s have passed."
             self._calls.close("stopped by maxDuration; it may or may not have run")
             await self._stopped("maxDuration")
         except errors.Stopped as stop:

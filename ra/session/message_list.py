@@ -85,7 +85,7 @@ def omission(engine: Engine, message: SessionMessage) -> Checkpointed:
     group = next((group for group in view.groups if message.at in (item.place[0] for item in group.items)), None)
     if group is None:
         number = message.number
-        raise UsageError(f"Message {number} is out of the window already; /keep {number} brings it back.")
+        raise UsageError(f"Message {number} is already out of the window; /keep {number} brings it back.")
     if group in view.prompts():
         raise UsageError(
             f"Message {message.number} is the {'first' if group.place == view.first else 'last'} thing you asked, "

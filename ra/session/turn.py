@@ -260,7 +260,7 @@ class Turn:
         if assembly.tokens is not None:  # it was counted anyway, so the bill can calibrate the estimate
             self._engine.observe_usage(reply.usage, assembly.tokens)  # which ignores impossible figures
         if reply.stop == "length":
-            self._progress.warn(f"The answer was cut at {request.max_output} output tokens; ask to go on for the rest.")
+            self._progress.warn(f"The answer was cut at {request.max_output} output tokens; ask the model to continue.")
         return reply
 
     async def _relay(self, delta: TextDelta | ThinkingDelta | CallDelta | Retrying) -> None:

@@ -24,7 +24,7 @@ def fit_image(data: bytes) -> tuple[bytes, str]:
     """
     media = media_type(data)
     if media not in IMAGE_TYPES:
-        raise UnfitImage("is no PNG, JPEG, GIF or WebP")
+        raise UnfitImage("is not a PNG, JPEG, GIF or WebP image")
     width, height = _edges(data)
     if len(data) <= MAX_BYTES and max(width, height) <= MAX_EDGE:
         return data, media

@@ -102,7 +102,7 @@ def _module(path: Path) -> ModuleType:
 def _fault(error: BaseException, path: Path) -> str:
     text = f"{path}:{_line_in(error, path)}: {type(error).__name__}: {error}"
     if isinstance(error, ModuleNotFoundError) and error.name and (path.parent / f"{error.name}.py").exists():
-        text += ". A plugin is one file: the files beside it cannot be imported; install them as a package"
+        text += ". A plugin is one file and cannot import the files beside it; install them as a package"
     return text + "."
 
 

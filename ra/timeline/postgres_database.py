@@ -241,7 +241,7 @@ def sentence(error: psycopg.Error, place: str) -> str:
         case errors.ReadOnlySqlTransaction():
             return f"The database {place} is read-only."
         case errors.InsufficientPrivilege():
-            return f"The database {place} does not let this user in: {reason}."
+            return f"The database {place} does not accept this user: {reason}."
         case psycopg.OperationalError():
             return f"The database {place} cannot be reached: {reason}."
         case _:

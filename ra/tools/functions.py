@@ -198,5 +198,5 @@ def _output(value: Any) -> Output:
 def _plain(value: Any) -> Any:
     """A pydantic model says by itself what it is in JSON. Raises TypeError for what is no such model."""
     if (dump := getattr(value, "model_dump", None)) is None:
-        raise TypeError(f"{type(value).__name__} is no JSON")
+        raise TypeError(f"{type(value).__name__} is not JSON")
     return dump(mode="json")

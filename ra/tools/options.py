@@ -54,11 +54,11 @@ def _read(name: str, value: Any, root: str | None, *, starts: bool) -> ToolOptio
             f"agent.tools.{name}: {error}. Keys: enabled (true or false), rootDir (a folder), env (names)."
         ) from error
     if option.env and not starts:
-        raise ConfigError(f"agent.tools.{name}.env: only Bash and scripts of your own pass an environment on.")
+        raise ConfigError(f"agent.tools.{name}.env: only Bash and your own scripts take environment variables.")
     if not option.root_dir:
         return option
     if name not in HELD:
-        raise ConfigError(f"agent.tools.{name}.rootDir: only {', '.join(HELD)} can be held to a folder.")
+        raise ConfigError(f"agent.tools.{name}.rootDir: only {', '.join(HELD)} can be limited to a folder.")
     if root is None:
         return option
     folder = (Path(root) / option.root_dir).resolve()

@@ -171,9 +171,9 @@ def test_a_skill_called_like_a_command_gets_its_arguments_and_grants_itself_noth
     sent = hello.bodies[0]["messages"][0]["content"][0]["text"]
     assert "To prod. (run this first: `git status`) awk '{print $1}'\n</skill>" in sent
     assert b"/deploy: its !`commands` are not run for you" in done.stderr
-    assert b"/deploy: `allowed-tools` of its head is not used" in done.stderr
+    assert b"/deploy: `allowed-tools` of its front matter is not used" in done.stderr
     rows = [line.split("\t") for line in shell.ra("--show-context").stdout.decode().splitlines()]
-    assert ["skill deploy", "ignored", "allowed-tools of its head; your flags and rules decide"] in rows
+    assert ["skill deploy", "ignored", "allowed-tools in its front matter; your flags and rules decide"] in rows
     assert [row[0] for row in rows if row[1] == "command"] == ["/deploy", "/pdf", "/review"]
 
 
@@ -202,7 +202,7 @@ def test_a_project_that_gets_much_wrong_says_so_in_a_few_lines(
     (project / "AGENTS.md").write_text("".join(f"@missing{n}.md\n" for n in range(40)))
     lines = [line for line in shell.ra("hi").stderr.decode().splitlines() if line.startswith("ra: ")]
     assert sum("which is not there" in line for line in lines) == 5
-    assert "ra: 35 more such lines; `ra --show-context` lists what is not used." in lines
+    assert "ra: 35 more; `ra --show-context` lists everything that is not used." in lines
     assert shell.ra("--show-context").stdout.count(b"which is not there") == 40
 
 

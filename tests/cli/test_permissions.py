@@ -79,7 +79,7 @@ def test_a_rule_of_a_project_lets_nothing_out(shell: Shell) -> None:
         (["--tool", "Write", ".git/hooks/x"], "ask", ".git/hooks/x is protected: it lies in .git"),
         (["--tool", "WebFetch", "https://example.org/"], "ask", "WebFetch reaches outside the project"),
         (["--tool", "mcp__x__y", '{"a": 1}'], "ask", "mcp__x__y reaches outside the project"),
-        (["--tool", "Recall", '{"query": "x"}'], "allow", "Recall touches nothing outside ra"),
+        (["--tool", "Recall", '{"query": "x"}'], "allow", "Recall affects nothing outside ra"),
     ],
 )
 def test_other_tools_by_path_url_or_arguments(shell: Shell, args: list[str], decision: str, words: str) -> None:

@@ -64,6 +64,6 @@ def test_thinking_that_a_model_does_not_know_is_told(shell: Shell, hello: Loopba
     assert (plain.returncode, plain.stdout, plain.stderr) == (
         0,
         b"Hello, world.\n",
-        b"ra: agent.thinking: high has no effect: claude-3-5-haiku-latest is not known to think.\n",
+        b"ra: agent.thinking: high has no effect: claude-3-5-haiku-latest is not known to support thinking.\n",
     )
     assert shell.ra("--thinking", "high", "-m", "claude-sonnet-4-6", "hi").stderr == b""

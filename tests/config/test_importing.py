@@ -31,7 +31,7 @@ def test_claudes_rules_model_and_servers(tmp_path: Path) -> None:
     }
     assert len(imported.files) == 2
     words = " ".join(imported.notes)
-    for part in ("Weird", "defaultMode is not taken over", "hooks is not taken over", "cannot be read", "the server b"):
+    for part in ("Weird", "defaultMode is not imported", "hooks is not imported", "cannot be read", "the server b"):
         assert part in words
 
 

@@ -324,7 +324,7 @@ def test_an_agentx_json_with_a_wrong_value_is_refused_with_its_line(project: Pat
         ('{\n "agent": {}\n "session": {}\n}', "3: this is not valid JSON: expecting ',' delimiter"),
         ('{\n // mine\n "agent": {}\n}', "2: this is not valid JSON: JSON has no comments"),
         ("agent:\n  model: x\n", "1: this is not valid JSON: expecting value"),
-        ('{"agent": {"maxCost": NaN}}', " this is not valid JSON: NaN is no number"),
+        ('{"agent": {"maxCost": NaN}}', " this is not valid JSON: NaN is not a number"),
         ('{\n"agent": 1}', "2: agent is 1; it must be a mapping"),
         ("[" * 100_000, " nested too deep; make it flatter"),
         ("[" * 70 + "]" * 70, "1: nested more than 64 levels deep; make it flatter"),

@@ -274,7 +274,7 @@ def test_minimums_that_exceed_the_budget_are_ignored_with_a_warning_while_caps_s
     rendered = prompt.render()
     assert sizes(rendered) == {"low": 10, "high": 40}
     assert rendered.warnings == (
-        "What the slots must keep exceeds the budget of 50 tokens: their minimums are ignored, and priority decides.",
+        "The minimums of the slots exceed the budget of 50 tokens: the minimums are ignored, and priority decides.",
     )
 
 
@@ -282,7 +282,7 @@ def test_minimums_of_texts_that_are_too_long_to_keep_exceed_the_budget_too() -> 
     prompt = slots(50)
     prompt.add("one", "word " * 80, min_tokens=30)
     prompt.add("two", "word " * 90, min_tokens=30)
-    assert "their minimums are ignored" in prompt.render().warnings[0]
+    assert "the minimums are ignored" in prompt.render().warnings[0]
 
 
 def test_a_slot_below_its_minimum_is_named_although_no_other_wants_its_room() -> None:

@@ -84,7 +84,7 @@ DOCS = Source("docs", max=10, cache="stable")
         (
             100,
             {"a": Source("x", cache="pinned")},
-            "use_context: sources.a: max is missing; only a volatile source needs none.",
+            "use_context: sources.a: max is missing; only volatile sources may leave it out.",
         ),
         (
             100,
@@ -432,7 +432,7 @@ def test_no_sources_are_no_composition() -> None:
         (settings_of(5), "agent.context.sources is {}; name at least one source."),
         (
             settings_of(a={"text": "a", "cache": "stable"}),
-            "agent.context.sources.a: max is missing; only a volatile source needs none.",
+            "agent.context.sources.a: max is missing; only volatile sources may leave it out.",
         ),
         (
             settings_of(a={"text": "a", "cache": "stable", "max": 2000}),

@@ -242,7 +242,7 @@ def test_an_edited_request_that_no_provider_takes_is_refused_with_the_hook_s_nam
     server = model(bash("true"))
     done = shell.ra("--trust", "go")
     assert (done.returncode, len(server.requests)) == (1, 1)
-    assert "h.py: beforeModelCall left a request that no provider takes: " in done.stderr.decode()
+    assert "h.py: beforeModelCall left a request that no provider would accept: " in done.stderr.decode()
     assert fault in done.stderr.decode()
 
 

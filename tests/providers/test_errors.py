@@ -200,7 +200,7 @@ def test_an_error_inside_a_stream_stands_for_a_status(event: Any, kind: type[Pro
 
 def test_messages_are_one_printable_line_that_says_what_to_do() -> None:
     error = failure(401, {}, anthropic_error("authentication_error", "bad\x1b[31m key\n\nhere"), provider="anthropic")
-    assert str(error) == "The API key was refused (401): bad [31m key here. Put a valid key into ANTHROPIC_API_KEY."
+    assert str(error) == "The API key was refused (401): bad [31m key here. Set a valid key in ANTHROPIC_API_KEY."
     page = failure(502, {}, CLOUDFLARE)
     assert str(page) == "The provider could not answer (502): 502 Bad Gateway: Bad & gone. Try again later."
     assert len(str(failure(400, {}, "x" * 10_000))) < 800

@@ -66,7 +66,7 @@ def test_a_full_disk_is_said_once_and_positions_go_on() -> None:
         journal.record(prompt(number))
     assert [event.at for event in heard.events] == [1, 2, 3, 4]
     assert (journal.torn_off, journal.session) == (True, "s")
-    assert said == ["The disk is full. This run continues, but what follows is not saved."]
+    assert said == ["The disk is full. This run continues, but nothing more of it is saved."]
     assert [event.fact for event in disk.events()] == [prompt(1), prompt(2)]
 
 

@@ -166,7 +166,7 @@ def test_clearing_what_another_file_says_is_told(shell: Shell) -> None:
     done = shell.ra("agent", "capability", "other", "--context-strategy", "-").stderr.decode()
 
     assert "other: contextStrategy already not set in " in done
-    assert f"But 'planner' is in force: {shell.project}/ra.yaml:2 says so; see ra agent show other." in done
+    assert f"But {shell.project}/ra.yaml:2 sets 'planner', which wins; see ra agent show other." in done
 
 
 def test_clearing_an_agent_s_strategy_says_what_holds_for_all(shell: Shell) -> None:
@@ -174,7 +174,7 @@ def test_clearing_an_agent_s_strategy_says_what_holds_for_all(shell: Shell) -> N
 
     done = shell.ra("agent", "capability", "other", "--context-strategy", "-").stderr.decode()
 
-    assert f"But 'layered' is in force: {shell.project}/ra.yaml:3 says so" in done
+    assert f"But {shell.project}/ra.yaml:3 sets 'layered'" in done
 
 
 def test_capability_refuses_what_is_wrong(shell: Shell) -> None:

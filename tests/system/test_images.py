@@ -56,7 +56,7 @@ def test_the_type_of_an_image_is_what_its_bytes_say(kind: str, media: str) -> No
 
 @pytest.mark.parametrize("data", [b"", b"hello", b"%PDF-1.7", b"<svg/>", b"RIFF\0\0\0\0WAVE"])
 def test_what_is_no_image_is_refused(data: bytes) -> None:
-    with pytest.raises(images.UnfitImage, match="is no PNG, JPEG, GIF or WebP"):
+    with pytest.raises(images.UnfitImage, match="is not a PNG, JPEG, GIF or WebP image"):
         images.fit_image(data)
 
 

@@ -51,7 +51,7 @@ def test_a_lost_line_is_told_and_positions_stay_whole(tmp_path: Path) -> None:
 def test_a_newer_export_is_read_with_a_word(tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text('{"format":"ra-timeline","version":9,"session":"s"}\n')
     assert read(tmp_path / "x.jsonl")[0].skipped == [
-        "line 1: written by a newer ra; what it does not know here is left out"
+        "line 1: written by a newer version of ra; unknown parts are left out"
     ]
 
 

@@ -83,4 +83,4 @@ def capability(
     now = resolved.config.session.context_strategy
     if now != value:
         origin = resolved.origins["session", "contextStrategy"]
-        call.streams.err(f"But {now!r} is in force: {origin} says so; see ra agent show {agent}.\n")
+        call.streams.err(f"But {origin} sets {now!r}, which wins; see ra agent show {agent}.\n")

@@ -54,7 +54,7 @@ def import_settings(
     for note in imported.notes:
         call.streams.err(f"ra: {visible(note)}\n")
     if not imported.files:
-        raise UserError(f"There are no settings of {agent} in {home} or in this project.")
+        raise UserError(f"No settings of {agent} were found in {home} or in this project.")
     call.streams.err(f"From {', '.join(imported.files)}, for {paths.user_file(call.env)}:\n")
     shown = yaml.safe_dump(imported.settings, sort_keys=False, allow_unicode=True) if imported.settings else ""
     call.streams.out(shown or "# nothing that ra.yaml has a key for\n")
@@ -79,7 +79,7 @@ def init(
         with target.open("x", encoding="utf-8") as file:
             file.write(commented)
     except FileExistsError as error:
-        raise UserError(f"{target} exists already; `ra config show` shows what is in force.") from error
+        raise UserError(f"{target} exists already; `ra config show` prints the current settings.") from error
     except OSError as error:
         raise UserError(
             f"{target} cannot be written: {error.strerror}; `ra config init --user` writes your own file."

@@ -45,7 +45,7 @@ def set_entry(
     with _opened(ctx, session, write=True) as (call, opened):
         word = "Set" if _find(opened, id) is None else "Replaced"
         changed = opened.pin(id, " ".join(text), name=name)
-        call.streams.err(f"{word}: {visible(id)}.\n" if changed else "Unchanged: the entry has this text already.\n")
+        call.streams.err(f"{word}: {visible(id)}.\n" if changed else "Unchanged: the entry already has this text.\n")
 
 
 @app.command()
@@ -89,5 +89,5 @@ def _find(session: Session, id: str) -> Entry | None:
 
 def _missing(session: Session, id: str) -> str:
     ids = ", ".join(entry.id for entry in session.entries())
-    live = f"Live entries: {visible(ids)}." if ids else "There are none; `ra entry set ID TEXT` makes one."
+    live = f"Live entries: {visible(ids)}." if ids else "There are no entries; `ra entry set ID TEXT` adds one."
     return f"There is no entry {id!r}. {live}"

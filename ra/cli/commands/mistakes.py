@@ -43,7 +43,7 @@ INSTEAD = {
     "permissions allow": "ra --allow RULE for one run; for good, agent.permissions.rules in ra.yaml",
     "permissions deny": "ra --deny RULE for one run; for good, agent.permissions.rules in ra.yaml",
     "sessions continue": "ra --resume ID, or ra -c for the latest",
-    "sessions open": "ra --resume ID goes on with it; ra open ID shows it in the browser",
+    "sessions open": "ra --resume ID continues it; ra open ID shows it in the browser",
     "sessions resume": "ra --resume ID, or ra -c for the latest",
     "sessions search": "ra recall WORDS",
 }

@@ -57,7 +57,7 @@ def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json
     if rows:
         table.show(call.streams, ["action", "rule", "from"], rows)
     else:
-        call.streams.err("No rules of yours. `ra permissions explain 'command'` shows what happens without any.\n")
+        call.streams.err("You have set no rules. `ra permissions explain 'command'` shows what happens without any.\n")
 
 
 def rule_rows(resolved: Resolved, args: argparse.Namespace, options: Options) -> list[list[str]]:
@@ -80,7 +80,7 @@ def forget(
     call: CommandContext = ctx.obj
     if not allowed(call.resolved).remove(call.resolved.root, rule):
         raise UserError(f"{rule!r} was not allowed here when asked; `ra permissions list` shows what was.")
-    call.streams.err("Forgotten; it will be asked for again.\n")
+    call.streams.err("Removed. ra will ask for it again.\n")
 
 
 def _unheard(text: str) -> None:

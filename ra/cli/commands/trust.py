@@ -29,7 +29,7 @@ def trust(
     call: CommandContext = ctx.obj
     items = call.resolved.items
     if not items:
-        call.streams.err("There is nothing to trust here: no file of this project runs or reaches anything.\n")
+        call.streams.err("There is nothing to trust here: no file of this project would run or reach anything.\n")
         return
     untrusted_keys = {item.key for item in (*call.resolved.untrusted, *call.resolved.waiting)}
     for item in items:

@@ -61,7 +61,7 @@ class MustKeep:
             matches = None if pattern in self._slow else await _matches(pattern, texts)
             if matches is None:
                 self._slow.add(pattern)
-                warnings.append(f"mustKeep: {pattern!r} took longer than {TIMEOUT_S:g} s and is not checked any more.")
+                warnings.append(f"mustKeep: {pattern!r} took longer than {TIMEOUT_S:g} s and is no longer checked.")
                 continue
             for matched, matches_here in zip(matches_of, matches, strict=True):
                 matched += [match for match in matches_here[-MATCHES:] if match.strip() and len(match) <= LONGEST]

@@ -106,7 +106,7 @@ class Summarizer:
         """
         spent: list[Spent] = []
         model = self._model or sent.model
-        fault = "it answered with nothing"
+        fault = "the answer was empty"
         try:
             async with asyncio.timeout(self._timeout_s):
                 answer = await self._ask(view, groups, allowance, sent, focus, spent)
@@ -115,7 +115,7 @@ class Summarizer:
         except TimeoutError:
             answer, fault = "", f"it took longer than {self._timeout_s:g} s"
         if not answer.strip():
-            warning = f"The summary by {model} failed ({fault}); an index of what happened stands in for it."
+            warning = f"The summary by {model} failed ({fault}); an index takes its place."
             return SummedUp("", tuple(spent), warning)
         return SummedUp(self._write(view, groups, answer, allowance.summary, outdated), tuple(spent))
 

@@ -112,7 +112,7 @@ class Slots:
         warnings = list(self._warnings)
         if allotment.floors_ignored:
             warnings.append(
-                f"What the slots must keep exceeds the budget of {self._budget} tokens: their minimums are ignored, "
+                f"The minimums of the slots exceed the budget of {self._budget} tokens: the minimums are ignored, "
                 "and priority decides."
             )
         else:

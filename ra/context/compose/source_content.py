@@ -51,7 +51,7 @@ class SourceContents:
         ended = await running.wait(COMMAND_S)
         output = running.output.text()
         if ended.timed_out:
-            raise SourceFailed(f"{command}: not done within {COMMAND_S:g} s")
+            raise SourceFailed(f"{command}: did not finish within {COMMAND_S:g} s")
         if ended.code:
             last_line = (output.strip().splitlines() or ["no output"])[-1]
             raise SourceFailed(f"{command}: exit {ended.code}: {last_line[:200]}")

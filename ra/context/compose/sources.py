@@ -96,7 +96,7 @@ def check(
             raise error(f"{source_key}.{name}: max is {_told(source.max)}; use a positive, finite number of tokens.")
     for name, source in sources.items():
         if source.max is None and source.cache != "volatile":
-            raise error(f"{source_key}.{name}: max is missing; only a volatile source needs none.")
+            raise error(f"{source_key}.{name}: max is missing; only volatile sources may leave it out.")
     reserved = sum(source.max or 0 for source in sources.values() if source.cache != "volatile")
     if reserved > source_budget:
         raise error(

@@ -162,4 +162,4 @@ async def _tunnel(
     if event.status_code == 407:
         raise ProviderError(f"The {name} wants a user and password: http://user:password@{proxy.host}:{proxy.port}.")
     if not 200 <= event.status_code < 300:
-        raise Unavailable(f"The {name} refused the way to {target} with {event.status_code}.")
+        raise Unavailable(f"The {name} refused the connection to {target} with {event.status_code}.")

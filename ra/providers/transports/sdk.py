@@ -181,7 +181,7 @@ def _refused(error: Any, provider: ProviderName) -> ProviderError:
 
 def _missing(error: ImportError) -> UserError:
     package = error.name or "it"
-    return UserError(f"Reaching this model takes a package that is not installed: {error}. pip install {package}")
+    return UserError(f"This model needs a package that is not installed: {error}. pip install {package}")
 
 
 def _unreachable(error: Exception) -> ProviderError:

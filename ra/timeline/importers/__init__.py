@@ -79,7 +79,7 @@ def read(path: Path) -> list[Transcript]:
     reader = detect(path)
     if reader is None:
         formats = ", ".join(READERS.values())
-        problem = f"not a transcript of what can be read: {formats}" if path.stat().st_size else "empty"
+        problem = f"not a transcript in a known format: {formats}" if path.stat().st_size else "empty"
         return [Transcript(path.stem, [], [problem], "unknown")]
     return reader(path)
 

@@ -35,7 +35,7 @@ def read(path: Path) -> list[Transcript]:
         elif recognises(entry):
             name, project = text(entry.get("session")) or name, text(entry.get("project"))
             if count(entry.get("version")) > VERSION:
-                skips.add(number, "written by a newer ra; what it does not know here is left out")
+                skips.add(number, "written by a newer version of ra; unknown parts are left out")
         else:
             skips.add(number, "neither an event nor a kept text")
     return [Transcript(name, events, skips.notes, FORMAT, folds.model(events), project, texts)]

@@ -101,7 +101,7 @@ class ServerClient:
         decision = approvals.decide(sampling, project)
         with self._paused(server):
             if isinstance(decision, Ask) and running.ask is not None:
-                why = f"the MCP server {server} wants an answer of your model, which you pay"
+                why = f"the MCP server {server} wants to ask your model something, which you pay for"
                 decision = msgspec.structs.replace(decision, reason=why)
                 consent = await approvals.ask(sampling, decision, project, running.ask)
                 if consent.edited:

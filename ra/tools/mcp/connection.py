@@ -400,7 +400,7 @@ def _words(error: BaseException) -> str:
 
     leaves = list(_leaves(error))
     if leaves and isinstance(leaves[0], ValidationError):
-        return _clean(f"its answer is not of the protocol ({why(leaves[0])[:400]})")
+        return _clean(f"its answer does not follow the protocol ({why(leaves[0])[:400]})")
     text = " ".join(str(leaves[0]).split()) if leaves else ""
     return _clean(text)[:500] or type(leaves[0] if leaves else error).__name__
 

@@ -85,7 +85,7 @@ class Servers:
                 self._offer(name, listing)
             for name, listing in self._current.items():
                 if listing.failed:
-                    self._warn(f"The MCP server {name} is not there: {listing.failed}. `ra mcp list` tries again.")
+                    self._warn(f"The MCP server {name} is not available: {listing.failed}. `ra mcp list` tries again.")
         return self.tools(client)
 
     @property
@@ -177,7 +177,7 @@ class Servers:
         listings = {}
         for server in servers:
             if tasks[server.name] in late:
-                why = f"it has not answered after {most_s:g} s; its tools come when it does"
+                why = f"no answer after {most_s:g} s; its tools are added when it answers"
                 listings[server.name] = Listing(failed=why, silent=True, learned=self._clock())
                 self._keep(server, listings[server.name])  # a start soon after this one does not wait again
                 self._await_late(server.name, tasks[server.name])
@@ -206,7 +206,7 @@ class Servers:
         try:
             self._shelf.put(server, listing)
         except OSError as error:
-            self._warn(f"What the MCP server {server.name} offers cannot be kept: {error.strerror}.")
+            self._warn(f"The tools of the MCP server {server.name} cannot be stored: {error.strerror}.")
 
     def _changed(self, server: McpServerSettings) -> None:
         """A server offers something else than before: list it anew, for the sessions that run and for later ones."""

@@ -81,7 +81,7 @@ def decide(call: ToolCall, rules: Sequence[Rule], place: Project) -> Decision:
     if said := _strongest(matching):
         return said
     if call.name in place.free:
-        return Allow(f"{call.name} touches nothing outside ra")
+        return Allow(f"{call.name} affects nothing outside ra")
     pattern = f"{call.name}({call.args['url']})" if "url" in call.args else call.name
     return Ask(f"{call.name} reaches outside the project", rule=pattern)
 
@@ -161,7 +161,7 @@ def _concern(tool: str, path: str, lexical: str, real: str, relative: str | None
     name = shown(path)
     if relative is None:
         held = place.roots.get(tool)
-        return f"{name} lies outside {'the folder that ' + tool + ' is held to' if held else 'the project'}"
+        return f"{name} lies outside {'the folder that ' + tool + ' is limited to' if held else 'the project'}"
     if is_secret(relative) or is_secret(os.path.relpath(lexical, place.root)):
         return f"{name} may hold secrets"
     if tool in WRITERS:

@@ -49,7 +49,7 @@ WRONG = {
     "/edits some": "/edits takes ask, auto, off, not 'some'.",
     "/compact": "There is nothing to compact yet; ask something first.",
     "/recall": "Write /recall QUERY|REF: search or read back anything that was said.",
-    "/pin": "Write /pin TEXT: keep a text in every request, after compactions too.",
+    "/pin": "Write /pin TEXT: keep a text in every request, across compactions and restarts.",
     "/entries x": "/entries takes no argument:",
     "/forget nothing": "There is no entry 'nothing'; pinned: none.",
     "/drop @nothing": "Nothing is attached as 'nothing'; /drop lists what is.",

@@ -222,7 +222,7 @@ def test_after_kill_9_in_mid_answer_ra_c_shows_where_it_stopped_and_goes_on(star
     terminal.process.wait()
     model.answer = lambda body: Step(text="I went on.")
     again = start("-c")
-    again.wait("It stopped here, before the answer was complete. Enter goes on.")
+    again.wait("It stopped here, before the answer was complete. Press Enter to continue.")
     assert "› count to many" in again.text
     again.enter()
     again.wait("I went on.")

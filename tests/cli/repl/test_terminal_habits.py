@@ -78,7 +78,7 @@ def test_words_that_leave(start: Start, model: Model, word: str) -> None:
         ("/status", "type /context, or /cost"),
         ("/mcp", "type !ra mcp list"),
         ("/auto-edit", "/edits"),
-        ("/permissions", "No rules of yours"),
+        ("/permissions", "You have set no rules"),
     ],
 )
 def test_a_near_miss_is_answered_and_never_sent(start: Start, model: Model, line: str, hint: str) -> None:

@@ -47,7 +47,7 @@ def test_omit_takes_a_result_out_and_keep_brings_it_back(start: Start, model: Mo
     )
     terminal.look(0.3)
     terminal.type("y")
-    terminal.wait("Message 3 is out; /keep 3 brings it back.")
+    terminal.wait("Message 3 is hidden; /keep 3 brings it back.")
     terminal.enter("more")
     terminal.wait(lambda: terminal.text.count("Nothing to do.") == 2)
     assert "4711" not in str(model.bodies[-1]["messages"])
@@ -70,8 +70,8 @@ def test_rewind_goes_back_with_the_conversation_and_the_files(start: Start, mode
     terminal.wait("Go back?  n no · c conversation · f files · b both")
     terminal.look(0.3)
     terminal.type("b")
-    terminal.wait("Gone back.")
-    terminal.wait(lambda: "› write it" in terminal.text.split("Gone back.")[-1])  # to be changed and sent
+    terminal.wait("Rewound.")
+    terminal.wait(lambda: "› write it" in terminal.text.split("Rewound.")[-1])  # to be changed and sent
     assert not (shell.project / "notes.md").exists()
     terminal.type("\x15")
     terminal.enter("what now")

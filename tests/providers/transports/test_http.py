@@ -497,5 +497,5 @@ def test_a_proxy_that_wants_a_password_is_told_so(certificate: Path) -> None:
 
 
 def test_a_proxy_that_refuses_is_unavailable(certificate: Path) -> None:
-    with pytest.raises(Unavailable, match=r"refused the way to model\.example:443 with 502"):
+    with pytest.raises(Unavailable, match=r"refused the connection to model\.example:443 with 502"):
         proxied(certificate, b"HTTP/1.1 502 No\r\nContent-Length: 0\r\n\r\n")

@@ -120,7 +120,7 @@ def test_a_wait_longer_than_the_time_left_fails_at_once_and_says_how_long() -> N
     time = Time()
     (error,) = run([Unavailable("Slow down.", status=429, retry_after_s=600)], time=time)
     assert isinstance(error, Unavailable)
-    assert str(error) == "Slow down. The server asks to wait 10 min, longer than ra waits; try again then."
+    assert str(error) == "Slow down. The server asks ra to wait 10 min, which is longer than ra waits. Try again then."
     assert (error.status, error.retry_after_s, time.slept) == (429, 600, [])
 
 

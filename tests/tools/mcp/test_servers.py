@@ -365,7 +365,7 @@ def test_a_start_does_not_wait_for_a_server_that_hangs(world: World) -> None:
     began = time.monotonic()
     assert servers.join() == ()
     assert time.monotonic() - began < 25
-    assert "slow is not there: it has not answered after 0.5 s" in world.warnings[-1]
+    assert "slow is not available: no answer after 0.5 s" in world.warnings[-1]
     asyncio.run(servers.close())
     assert children() == []
 

@@ -41,11 +41,11 @@ class Command(msgspec.Struct, frozen=True):
 
 
 KEYS = {
-    "Enter": "send; while the model works, queue",
+    "Enter": "send; while the model works, queue the prompt",
     "Alt-Enter, Ctrl-J, \\ Enter": "new line",
     "Tab": "complete commands, @paths, session ids",
-    "Up, Ctrl-R": "history, search in it",
-    "Ctrl-C": "stop the turn; twice: leave",
+    "Up, Ctrl-R": "history, and search in it",
+    "Ctrl-C": "stop the turn; pressed twice: leave",
     "Shift-Tab": "edits: ask, auto, off",
     "Ctrl-O": "unfold the last tool calls",
     "Ctrl-Z, Ctrl-D": "suspend, leave",
@@ -82,7 +82,7 @@ TABLE: tuple[Command, ...] = (
     Command(
         "context",
         "[all|diff|messages]",
-        "what the next request holds; diff: what broke the cached prefix; messages: go through it",
+        "what the model sees, by source; diff: what broke the cache; messages: read, omit, keep or pin",
         _context,
         words=("all", "diff", "messages"),
         at_once=True,
@@ -90,22 +90,22 @@ TABLE: tuple[Command, ...] = (
     Command(
         "omit",
         "#N",
-        "take a message or result out of the window, with the price first",
+        "hide one message or result from the model, with the price first",
         window.omit,
         offers=window.offers,
     ),
     Command(
         "keep",
         "#N",
-        "bring it back into the window for good, with the price first",
+        "bring it back, and keep it through compactions, with the price first",
         window.keep,
         offers=window.offers,
     ),
     Command("rewind", "[N|#N]", "go back before an earlier prompt: the conversation, files, or both", window.rewind),
-    Command("compact", "[FOCUS]", "shorten what the model sees, after a preview and a question", change.compact),
+    Command("compact", "[FOCUS]", "hide old messages from the model, after a preview and a question", change.compact),
     Command("recall", "QUERY|REF", "search or read back anything that was said", show.recall, at_once=True),
     Command("said", "", "your rules and decisions, and whether the model still sees them", show.said, at_once=True),
-    Command("pin", "TEXT", "keep a text in every request, after compactions too", change.pin),
+    Command("pin", "TEXT", "keep a text in every request, across compactions and restarts", change.pin),
     Command("entries", "", "what is pinned", show.entries, at_once=True),
     Command("forget", "ID", "take a pinned text away", change.forget, offers=change.entry_offers),
     Command("drop", "[@PATH]", "take an attached file out of the context", change.drop, offers=change.drop_offers),
@@ -121,7 +121,7 @@ TABLE: tuple[Command, ...] = (
     Command(
         "edits",
         "[ask|auto|off]",
-        "changes to files: ask first, make them, or make none (Shift-Tab)",
+        "changes to files: ask first, make them, or refuse them (Shift-Tab)",
         settings.edits,
         at_once=True,
         words=settings.EDITS,
@@ -143,14 +143,14 @@ TABLE: tuple[Command, ...] = (
     ),
     Command("sessions", "", "the sessions of this project", sessions.list_, at_once=True),
     Command(
-        "resume", "[ID]", "go on with another session, with the price first", sessions.resume, offers=sessions.offers
+        "resume", "[ID]", "continue another session, with the price first", sessions.resume, offers=sessions.offers
     ),
     Command("fork", "", "go on in a copy of this session", sessions.fork),
     Command("clear", "", "start a new session; this one is kept", sessions.clear),
     Command("attach", "PATH", "attach a file to the next prompt", change.attach, offers=change.path_offers),
     Command("tools", "[NUMBER]", "the whole output of the last tool calls (Ctrl-O)", show.tools, at_once=True),
     Command("permissions", "", "what is allowed, asked about and denied", show.permissions, at_once=True),
-    Command("config", "", "the configuration in force, with origins", show.config, at_once=True),
+    Command("config", "", "the configuration, and where each value comes from", show.config, at_once=True),
     Command("quit", "", "leave (Ctrl-D)", _quit),
 )
 
@@ -184,9 +184,9 @@ async def run(repl: Repl, text: str) -> None:
 
 
 INSTEAD = {
-    "config": "ra --set KEY=VALUE sets a key for one run, ra.yaml for good",
-    "permissions": "ra --allow RULE allows for one run, ra.yaml for good",
-    "sessions": "/resume ID goes on with one",
+    "config": "to set a key: ra --set KEY=VALUE for one run, or ra.yaml",
+    "permissions": "to allow more: ra --allow RULE for one run, or ra.yaml",
+    "sessions": "/resume ID continues one",
     "undo": "it puts back what the last turn changed; /rewind N goes back further",
 }
 """What to do where a command was given an argument that it does not take."""

@@ -33,7 +33,7 @@ class Quote(Value, frozen=True):
 async def list_(repl: Repl, argument: str) -> None:
     listed = quotes(repl)
     if not listed:
-        repl.say("No sessions of this project are stored yet; a prompt begins one.", "dim")
+        repl.say("This project has no sessions yet; a prompt starts one.", "dim")
         return
     repl.show(_table(repl, listed))
 
@@ -120,7 +120,7 @@ async def _pick(repl: Repl) -> str:
     while True:
         listed = quotes(repl)
         if not listed:
-            raise UsageError("No sessions of this project are stored yet; a prompt begins one.")
+            raise UsageError("This project has no sessions yet; a prompt starts one.")
         choices = [_choice(repl, quote) for quote in listed]
         picked = await repl.terminal.pick("Which session?", choices, {"c-r": "rename"}, marked=marked)
         if picked is None:
@@ -178,7 +178,7 @@ async def _offer(repl: Repl, session: str) -> bool | None:
     if not plan.worth or price is None or short is None or short >= price:
         return False
     repl.say(
-        f"The cache is {'cold' if cold else 'warm'}: as it is, the next call sends {plan.before:,} tokens for "
+        f"The cache is {'cold' if cold else 'warm'}: continued as it is, the next call sends {plan.before:,} tokens for "
         f"{money(price)}; compacted ({plan.strategy}), {plan.after:,} for {money(short)}. Nothing is lost either way.",
     )
     key = await repl.terminal.choose("Resume?", {"y": "as it is", "c": "compacted", "n": "no"})

@@ -20,7 +20,7 @@ from ra.tools.settings import Edits
 EDITS: tuple[Edits, ...] = ("ask", "auto", "off")
 MEANINGS: dict[Edits, str] = {
     "ask": "You are asked before a file is changed.",
-    "auto": "Files in the project are changed without a question; /undo reverts the changes of the last turn.",
+    "auto": "Files in the project are changed without asking; /undo reverts the changes of the last turn.",
     "off": "No file is changed.",
 }
 
@@ -47,7 +47,7 @@ async def model(repl: Repl, argument: str) -> None:
             return
         await _use_model(repl, error.suggestion, None)
     recipe = repl.session.recipe
-    repl.say(f"{recipe.model} ({recipe.provider}) answers from now on; its cache starts cold.", "dim")
+    repl.say(f"{recipe.model} ({recipe.provider}) answers from now on. Its cache starts cold.", "dim")
     if repl.session.window is None:
         repl.say(f"{visible_line(recipe.model, 60)} is not in the catalog: its window is unknown.", "yellow")
 

@@ -50,7 +50,7 @@ async def context(repl: Repl, argument: str) -> None:
     cold = repl.status.warm_s == 0
     repl.show(picture(snapshot.report, spent, repl.paper, everything=argument == "all", cold=cold))
     if any(isinstance(event.fact, Said) for event in snapshot.events):
-        repl.say("/context messages moves through it: read, omit, keep or pin, with the price first", "dim")
+        repl.say("/context messages lists every message, to read, omit, keep or pin it", "dim")
 
 
 # --- what was said ---
@@ -108,7 +108,7 @@ async def cost(repl: Repl, argument: str) -> None:
     events = list(repl.session.events())
     spends = ledger.fold([(repl.session.id, events)], by=by, rows=repl.app.prices.row)
     if not spends:
-        repl.say("Nothing was spent yet.", "dim")
+        repl.say("Nothing has been spent yet.", "dim")
         return
     total = ledger.total(ledger.fold([(repl.session.id, events)], by="model", rows=repl.app.prices.row))
     rows = [
@@ -131,7 +131,7 @@ async def permissions(repl: Repl, argument: str) -> None:
     if listed:
         repl.show(columns(repl.paper, ["action", "rule", "from"], listed))
     else:
-        repl.say("No rules of yours. Reading the project needs none, commands run in the sandbox.", "dim")
+        repl.say("You have set no rules. Reading the project needs none, and commands run in the sandbox.", "dim")
     if repl.status.edits:
         repl.say(f"Edits: {repl.session.edits} (/edits). !ra permissions explain 'COMMAND' shows what happens.", "dim")
 

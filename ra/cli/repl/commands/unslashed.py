@@ -57,7 +57,7 @@ def _takes(command: Command, word: str) -> bool:
 
 def _one_word(word: str) -> str:
     if word == "@":
-        return "Type @ and the beginning of a file's name."
+        return "Type @ and the first letters of a file's name."
     if command := COMMANDS.get(word):
         is_prompt = command.needs_argument or word in ANSWERS
         return "" if is_prompt else f"Type /{word} for the command."
@@ -66,7 +66,7 @@ def _one_word(word: str) -> str:
     if word in near_miss.SHELL_WORDS:
         return f"Type !{word} to run it in your shell."
     if word in near_miss.FAMILIES:
-        return f"Type /model {word} to go on with it."
+        return f"Type /model {word} to continue with it."
     if word not in other_programs.BY_WORD and not word.startswith("@") and (name := close(word, COMMANDS)):
         return f"Did you mean /{name}?"
     return ""

@@ -14,7 +14,7 @@ from ra.session.snapshot import Snapshot
 STATES = {"shown": " ", "shortened": "~", "hidden": "×"}
 EXPLAINED = (
     "First the sources before the conversation (–), then its messages by number. × is hidden, ~ shortened, ! kept. "
-    "/recall #N reads a text back word for word; there N is its place in the timeline."
+    "/recall #N reads a text back word for word; there N is the position in the session."
 )
 YES_NO = {"n": "no", "y": "yes"}
 
@@ -86,7 +86,7 @@ def _source_key(repl: Repl, source: WindowSource, key: str) -> None:
         return
     ids = ", ".join(entry.id for entry in repl.session.entries())
     out = {
-        "entries": f"/forget ID takes an entry out: {ids}." if ids else "/entries lists what it holds.",
+        "entries": f"/forget ID removes an entry: {ids}." if ids else "/entries lists them.",
         "tools": "ra --no-tools leaves the tools out.",
         "system": "ra --system-prompt TEXT replaces it.",
     }
@@ -113,13 +113,13 @@ async def _omit(repl: Repl, message: SessionMessage) -> None:
     if await _agreed(repl, f"Omitting {what}", change):
         repl.session.omit(message)
         repl.status.shortened = change.after
-        repl.say(f"Message {message.number} is out; /keep {message.number} brings it back.", "dim")
+        repl.say(f"Message {message.number} is hidden; /keep {message.number} brings it back.", "dim")
 
 
 async def _keep(repl: Repl, message: SessionMessage) -> None:
     change = repl.session.keep(message, preview=True)
     if message.kept and change.before == change.after:
-        repl.say(f"Message {message.number} is kept already.", "dim")
+        repl.say(f"Message {message.number} is already kept.", "dim")
         return
     if await _agreed(repl, f"Keeping message {message.number}", change):
         repl.session.keep(message)
@@ -211,7 +211,7 @@ async def rewind(repl: Repl, argument: str) -> None:
         repl.session.rewind(prompt)
         repl.status.shortened = change.after
         repl.unfinished = False
-        repl.say("Gone back. /recall still reads what came after; what commands changed stays.", "dim")
+        repl.say("Rewound. /recall still reads what came after. Changes made by commands stay.", "dim")
         repl.terminal.offer(prompt.text)
 
 
@@ -236,5 +236,5 @@ async def _pick_prompt(repl: Repl, prompts: list[SessionMessage]) -> SessionMess
         )
         for prompt in prompts
     ]
-    picked = await repl.terminal.pick("Back to before which prompt?", choices, {}, marked=len(choices) - 1)
+    picked = await repl.terminal.pick("Go back to before which prompt?", choices, {}, marked=len(choices) - 1)
     return prompts[picked.row] if picked is not None else None
