@@ -165,7 +165,9 @@ class App:
             if notice := local.notice(self.resolved.data_dir):
                 self.notices.warn(notice)
         if agent.thinking != "off" and recipe.info.thinking == "none":
-            self.notices.warn(f"agent.thinking: {agent.thinking} has no effect: {recipe.model} is not known to support thinking.")
+            self.notices.warn(
+                f"agent.thinking: {agent.thinking} has no effect: {recipe.model} is not known to support thinking."
+            )
         budgets = {"maxCost": recipe.limits.dollars, f"agents.{self.options.agent}.budget": self.spending}
         for key in [key for key, budget in budgets.items() if budget]:
             need_price(key, recipe.model, known=self.prices.row(recipe.model, recipe.provider) is not None)

@@ -65,7 +65,9 @@ def trust(resolved: Resolved) -> Iterator[Check]:
     if resolved.untrusted or resolved.waiting:
         lines = tuple(item.line for item in (*resolved.untrusted, *resolved.waiting))
         fix = "look at it, then run `ra trust`; --ignore-untrusted runs without it"
-        yield Check("trust", "warning", f"{len(lines)} things in this project are not trusted and do not run", fix, lines)
+        yield Check(
+            "trust", "warning", f"{len(lines)} things in this project are not trusted and do not run", fix, lines
+        )
     else:
         words = (
             f"{len(resolved.items)} things in this project are trusted" if resolved.items else "nothing to trust here"

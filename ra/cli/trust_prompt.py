@@ -62,7 +62,9 @@ def _tell_once(resolved: Resolved, streams: Streams) -> None:
     if set(new_items) <= set(told):
         return
     names = ", ".join(visible(item.what) for item in resolved.waiting)
-    streams.err(f"ra: MCP servers of this project that you have not trusted, so they are not used: {names}. `ra trust` shows them.\n")
+    streams.err(
+        f"ra: MCP servers of this project, not used because you have not trusted them: {names}. See `ra trust`.\n"
+    )
     with contextlib.suppress(UserError, OSError):  # then it is said again
         private.write(file, dict(list((told | new_items).items())[-MAX_TOLD:]))
 

@@ -91,10 +91,13 @@ class DiscoveredFiles:
         settings, waiting = self._resolved.config.agent.context, self._resolved.waiting
         files = ignored(self._way, self._resolved.root, self._home, settings.patterns)
         servers = (
-            Ignored(".".join(item.key), "an MCP server that you have not trusted yet; run `ra trust`") for item in waiting
+            Ignored(".".join(item.key), "an MCP server that you have not trusted yet; run `ra trust`")
+            for item in waiting
         )
         heads = (
-            Ignored(f"skill {skill.name}", f"{', '.join(skill.unused)} in its front matter; your flags and rules decide")
+            Ignored(
+                f"skill {skill.name}", f"{', '.join(skill.unused)} in its front matter; your flags and rules decide"
+            )
             for skill in (self.skills.skills if self.skills else ())
             if skill.unused
         )

@@ -110,7 +110,9 @@ def failure(
             status=status,
         )
     if status == 403:
-        return AuthFailed(f"The API key has no permission for this (403): {message} {_key_hint(provider)}", status=status)
+        return AuthFailed(
+            f"The API key has no permission for this (403): {message} {_key_hint(provider)}", status=status
+        )
     if _retried(status, names, evidence):
         return Unavailable(
             f"The provider could not answer ({status or 'in the stream'}): {message} Try again later.",

@@ -34,7 +34,9 @@ def admit(access_rules: AccessRules, headers: Mapping[str, str], *, path: str, p
         if scheme.casefold() != "bearer" or not has_token:
             raise Refusal(401, "The token is wrong.")
     elif peer_uid != access_rules.uid or any(name in headers for name in _RELAYED):
-        raise Refusal(401, "A token is needed: Authorization: Bearer … (the token is in serve.token in the data directory).")
+        raise Refusal(
+            401, "A token is needed: Authorization: Bearer … (the token is in serve.token in the data directory)."
+        )
 
 
 def need_json(headers: Mapping[str, str], *, limit_bytes: int) -> None:

@@ -91,7 +91,9 @@ class Agents:
             if news:
                 raise Refused(f"{min(item.line for item in news)} is not trusted; look at it and run `ra trust`.")
         except RaError as error:
-            self._log.say("configuration", f"The changed configuration is not used, because it is wrong: {error}", level="error")
+            self._log.say(
+                "configuration", f"The changed configuration is not used, because it is wrong: {error}", level="error"
+            )
             return
         self._resolved = changed
         self._apps.clear()

@@ -294,7 +294,9 @@ class Session:
     def rewind(self, prompt: "SessionMessage", *, preview: bool = False) -> "WindowChange":
         """Go back to the state before a prompt. Nothing is deleted: `recall` still reads what came after it."""
         if prompt.at - 1 < self._loop.engine.view.rewrites.reach:
-            raise UsageError(f"Message {prompt.number} is too far back: the window has been rewritten too often since then.")
+            raise UsageError(
+                f"Message {prompt.number} is too far back: the window has been rewritten too often since then."
+            )
         return self._change_window(Rewound(prompt.at - 1), preview=preview)
 
     def changed_files(self, since: "SessionMessage") -> list[str]:

@@ -74,7 +74,9 @@ def shown(recap: Recap, paper: Paper, session: str) -> str:
     if recap.unfinished:
         count = len(recap.exchanges[-1].calls)
         calls = f" after {count} tool call{'s' * (count != 1)}" if count else ""
-        parts.append(paper.line(f"· It stopped here{calls}, before the answer was complete. Press Enter to continue.", "yellow"))
+        parts.append(
+            paper.line(f"· It stopped here{calls}, before the answer was complete. Press Enter to continue.", "yellow")
+        )
     elif recap.reason == "user":
         parts.append(paper.line("· You stopped it here.", "yellow"))
     elif recap.reason:

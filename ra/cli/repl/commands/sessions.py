@@ -178,7 +178,7 @@ async def _offer(repl: Repl, session: str) -> bool | None:
     if not plan.worth or price is None or short is None or short >= price:
         return False
     repl.say(
-        f"The cache is {'cold' if cold else 'warm'}: continued as it is, the next call sends {plan.before:,} tokens for "
+        f"The cache is {'cold' if cold else 'warm'}: unchanged, the next call sends {plan.before:,} tokens for "
         f"{money(price)}; compacted ({plan.strategy}), {plan.after:,} for {money(short)}. Nothing is lost either way.",
     )
     key = await repl.terminal.choose("Resume?", {"y": "as it is", "c": "compacted", "n": "no"})
