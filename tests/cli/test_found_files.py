@@ -189,7 +189,7 @@ def test_what_only_other_agents_read_is_listed_with_what_to_do(shell: Shell, pro
         (project / name).write_text("Rule.")
     rows = [line.split("\t") for line in shell.ra("--show-context").stdout.decode().splitlines()]
     ignored = {row[0]: row[2] for row in rows if row[1] == "ignored"}
-    assert "add it there to have it read" in ignored["CLAUDE.local.md"]
+    assert "add it there if ra should read it" in ignored["CLAUDE.local.md"]
     assert "@.claude/rules/NAME.md" in ignored[".claude/rules"]
     assert {".cursor/rules", ".github/instructions"} <= set(ignored)
     read = shell.ra("--show-context", "--set", 'agent.context.patterns=["CLAUDE.md", "CLAUDE.local.md"]')

@@ -156,7 +156,7 @@ def test_an_answer_to_the_model_is_sent_unless_it_is_a_whole_command(answer: str
         ("rewind 2", "Type /rewind 2"),
         ("omit #3", "Type /omit #3"),
         ("claude --resume", "You are in ra"),
-        ("@", "beginning of a file's name"),
+        ("@", "first letters of a file's name"),
     ],
 )
 def test_a_command_without_its_slash_is_no_prompt(line: str, hint: str) -> None:

@@ -74,7 +74,7 @@ def test_a_fault_while_loading_names_file_and_line(source: str, line: int, fault
 def test_neighbours_of_a_plugin_cannot_be_imported_and_the_error_says_so(tmp_path: Path) -> None:
     write(tmp_path / "neighbour.py", "raise SystemExit('executed')\n")
     write(tmp_path / "p.py", "import neighbour\n")
-    assert "A plugin is one file: the files beside it cannot be imported" in refused("p.py", tmp_path)
+    assert "A plugin is one file and cannot import the files beside it" in refused("p.py", tmp_path)
 
 
 def test_bytecode_beside_a_plugin_is_not_executed_and_none_is_written(tmp_path: Path) -> None:

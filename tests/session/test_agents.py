@@ -88,7 +88,7 @@ def test_without_use_context_the_assembly_is_the_default_one(shell: Shell) -> No
         ),
         (
             "async def handler(ctx, wake):\n    await ctx.agent.run()\n    await ctx.agent.run()\n",
-            "run(prompt) goes on with another",
+            "run(prompt) asks another",
             2,
         ),
         ("async def handler(ctx, wake):\n    ctx.use_agent(tools=['Bash'])\n", "tools holds a str", 2),

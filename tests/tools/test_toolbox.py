@@ -488,7 +488,7 @@ def test_a_tool_can_be_turned_off_or_held_to_a_folder(tmp_path: Path) -> None:
         ({"Bash": {"rootDir": "src"}}, "agent.tools.Bash.rootDir: only Read, Write"),
         ({"Read": {"rootDir": "../x"}}, "lies outside the project"),
         ({"Read": {"rootDir": "nowhere"}}, "is not a folder"),
-        ({"Read": {"env": ["X"]}}, "only Bash and scripts of your own pass an environment on"),
+        ({"Read": {"env": ["X"]}}, "only Bash and your own scripts take environment variables"),
         ({"Read": 5}, "agent.tools.Read: Expected `object`, got `int`"),
     ],
 )

@@ -114,7 +114,7 @@ def test_context_diff_names_what_broke_the_prefix(start: Start, model: Model) ->
         terminal.wait(lambda number=number: len(model.bodies) == number + 1)
         terminal.wait(lambda number=number: terminal.text.count("Hello, world.") == number + 1)
     terminal.enter("/context diff")
-    terminal.wait("The last request extends the one before it byte for byte")
+    terminal.wait("The last request extends the one before byte for byte")
 
 
 def long_talk(terminal: PtyTerminal, model: Model, turns: int = 6) -> None:

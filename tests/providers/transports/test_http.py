@@ -248,7 +248,7 @@ def test_slow_but_steady_is_no_stall() -> None:
 
 @pytest.mark.parametrize(
     ("drip", "reason"),
-    [((0.02, answer(HELLO)[1]), "no end within 0.9 s"), ((0.02, answer(b":")[1]), "no event for 0.3 s")],
+    [((0.02, answer(HELLO)[1]), "no complete answer within 0.9 s"), ((0.02, answer(b":")[1]), "no event for 0.3 s")],
 )
 def test_an_answer_that_drips_has_an_end(drip: tuple[Any, ...], reason: str) -> None:
     async def main() -> None:

@@ -286,7 +286,7 @@ def test_a_server_that_fails_is_a_warning_and_the_others_work(
     box = world.box(server, stdio())
     assert [spec.name for spec in box.specs if spec.name.startswith("mcp__x")] == []
     (warning,) = world.warnings
-    assert warning.startswith("The MCP server x is not there: ")
+    assert warning.startswith("The MCP server x is not available: ")
     assert reason in warning
     assert words(run(box, ("mcp__toy__add", {"a": 1, "b": 2}))[0]) == "3"
 
