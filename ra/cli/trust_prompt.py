@@ -63,7 +63,7 @@ def _tell_once(resolved: Resolved, streams: Streams) -> None:
         return
     names = ", ".join(visible(item.what) for item in resolved.waiting)
     streams.err(
-        f"ra: MCP servers of this project, not used because you have not trusted them: {names}. See `ra trust`.\n"
+        f"ra: not used until you trust them, MCP servers: {names}. `ra trust` shows them.\n"
     )
     with contextlib.suppress(UserError, OSError):  # then it is said again
         private.write(file, dict(list((told | new_items).items())[-MAX_TOLD:]))

@@ -171,7 +171,7 @@ def test_a_skill_called_like_a_command_gets_its_arguments_and_grants_itself_noth
     sent = hello.bodies[0]["messages"][0]["content"][0]["text"]
     assert "To prod. (run this first: `git status`) awk '{print $1}'\n</skill>" in sent
     assert b"/deploy: its !`commands` are not run for you" in done.stderr
-    assert b"/deploy: `allowed-tools` of its front matter is not used" in done.stderr
+    assert b"/deploy: `allowed-tools` in its front matter is not used" in done.stderr
     rows = [line.split("\t") for line in shell.ra("--show-context").stdout.decode().splitlines()]
     assert ["skill deploy", "ignored", "allowed-tools in its front matter; your flags and rules decide"] in rows
     assert [row[0] for row in rows if row[1] == "command"] == ["/deploy", "/pdf", "/review"]

@@ -301,7 +301,7 @@ def test_an_agentx_json_is_read_below_ra_yaml_and_what_is_not_ours_is_said(proje
     session = resolved.config.session
     assert (session.stale_minutes, session.max_turns_per_session, session.context_strategy) == (60, 20, "planner")
     assert str(resolved.origins["session", "maxTurnsPerSession"]).startswith(str(project / "agentx.json"))
-    assert any("mesh mean nothing to ra" in note for note in resolved.notes)
+    assert any("mesh are unknown to ra" in note for note in resolved.notes)
 
 
 def test_an_agentx_json_needs_the_same_trust(project: Path) -> None:
@@ -320,7 +320,7 @@ def test_an_agentx_json_with_a_wrong_value_is_refused_with_its_line(project: Pat
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ('{"agent": {"model": "x",}\n}', "1: this is not valid JSON: a value is missing here, or the comma before"),
+        ('{"agent": {"model": "x",}\n}', "1: this is not valid JSON: a value is missing here, or there is one comma"),
         ('{\n "agent": {}\n "session": {}\n}', "3: this is not valid JSON: expecting ',' delimiter"),
         ('{\n // mine\n "agent": {}\n}', "2: this is not valid JSON: JSON has no comments"),
         ("agent:\n  model: x\n", "1: this is not valid JSON: expecting value"),

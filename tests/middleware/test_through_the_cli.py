@@ -284,9 +284,9 @@ def test_a_hook_may_compose_the_prompt_with_slots(shell: Shell, model: Callable[
             "'messges' cannot be changed here; you can change messages, ",
         ),
         ("beforeModelCall", "ctx.loop.message = []", "'message' cannot be changed here; you can change messages"),
-        ("beforeModelCall", "ctx.request.tools *= 2", "no provider takes: the tool Agent occurs in it twice"),
+        ("beforeModelCall", "ctx.request.tools *= 2", "no provider would accept: the tool Agent occurs in it twice"),
         ("afterLoopIteration", "ctx.loop.messages = []", "h.py: afterLoopIteration left a request"),
-        ("afterLoopIteration", "ctx.loop.messages *= 2", "no provider takes: the call of Bash"),
+        ("afterLoopIteration", "ctx.loop.messages *= 2", "no provider would accept: the call of Bash"),
     ],
 )
 def test_a_change_that_would_be_lost_or_refused_ends_the_run_with_the_hook_s_name(

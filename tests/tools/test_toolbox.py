@@ -474,7 +474,7 @@ def test_a_tool_can_be_turned_off_or_held_to_a_folder(tmp_path: Path) -> None:
     assert [spec.name for spec in kit.box.specs] == ["Edit", "Glob", "Grep", "Read", "WebFetch", "Write"]
     assert kit.text("Read", path="a") == "doc"
     assert kit.text("Read", path=str(tmp_path / "docs/a")) == "doc"
-    assert "outside the folder that Read is held to" in kit.error("Read", path="../b")
+    assert "outside the folder that Read is limited to" in kit.error("Read", path="../b")
     assert "There is no tool 'Bash'" in kit.error("Bash", command="true")
 
 

@@ -392,4 +392,4 @@ def test_a_server_that_answers_late_is_there_from_then_on_and_at_the_next_start(
         return offered
 
     assert asyncio.run(twice()) == [set(), set(), {"mcp__late__write"}]
-    assert "its tools come when it does" in world.warnings[0]
+    assert "its tools are added when it answers" in world.warnings[0]
