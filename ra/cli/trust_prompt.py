@@ -62,9 +62,7 @@ def _tell_once(resolved: Resolved, streams: Streams) -> None:
     if set(new_items) <= set(told):
         return
     names = ", ".join(visible(item.what) for item in resolved.waiting)
-    streams.err(
-        f"ra: not used until you trust them, MCP servers: {names}. `ra trust` shows them.\n"
-    )
+    streams.err(f"ra: not used until you trust them, MCP servers: {names}. `ra trust` shows them.\n")
     with contextlib.suppress(UserError, OSError):  # then it is said again
         private.write(file, dict(list((told | new_items).items())[-MAX_TOLD:]))
 
