@@ -148,6 +148,10 @@ class Repl:
     def busy(self) -> bool:
         return self._doing is not None
 
+    @property
+    def leaving(self) -> bool:
+        return self._code.done()
+
     def above(self, width: int, rows: int) -> Fragments:
         queued = [("class:queued", visible_line(f"queued: {text}", width) + "\n") for text in self.terminal.waiting]
         return [*self.telling.moving(width, rows), *queued[:rows]]

@@ -35,6 +35,7 @@ from ra.core.text import visible, visible_line
 PIECE = 10  # lines that are rendered at once
 THOUGHT_ROWS = 3
 HEAD_ROWS = 3  # first lines of a command that failed
+SLOW = ("Agent", "Bash", "WebFetch")  # announced where nothing moves
 PATIENCE_S = 1.0  # a shorter wait needs no clock
 
 _ENDED = re.compile(r"\[(exit code \d+|timed out after [^\]]*)\]\Z")  # how a failed command ended, in its last line
@@ -112,6 +113,8 @@ class Telling:
             case ToolStarted(call):
                 self._running[call.id] = RunningCall(call, self._clock())
                 self.busy = "running"
+                if self._paper.plain and call.name in SLOW:
+                    self._ready.append(self._paper.line(f"◦ {describe(call)}", "dim"))
             case ToolEnded(call):
                 self._running.pop(call.id, None)
                 ended = msgspec.structs.replace(event, call=self.edited.pop(call.id, call))
@@ -201,8 +204,9 @@ class Telling:
         """The last lines of an output, and the first ones where those tell more; Ctrl-O shows the rest."""
         width = max(20, self._paper.width - 3)
         if len(lines) > first + LIVE_ROWS:
-            hidden = f"… {len(lines) - first - LIVE_ROWS} more lines; Ctrl-O shows them"
-            lines = [*lines[:first], hidden, *lines[-LIVE_ROWS:]]
+            hidden = len(lines) - first - LIVE_ROWS
+            note = f"… {hidden} more line{'s' * (hidden != 1)}; Ctrl-O shows more"
+            lines = [*lines[:first], note, *lines[-LIVE_ROWS:]]
         return [self._paper.line(f"  {visible_line(line, width)}", "dim") for line in lines]
 
     def _stop_running(self) -> None:

@@ -13,6 +13,7 @@ from ra.cli.repl.pastes import clean
 from ra.cli.repl.terminal import Act, Choice, Moving, Picked
 
 PROMPT = "> "
+STOPPING_S = 0.05  # after Ctrl-C, for what goes on to stop before it is answered, or another line is asked for
 
 
 class Plain:
@@ -24,26 +25,31 @@ class Plain:
     def __init__(self, *, complete: Callable[[str], list[str]]) -> None:
         self._complete = complete
         self._stop: Act = lambda: None
-        self._closed = False
+        self._moving: Moving | None = None
+        self._ended_lines = 0  # interrupts that ended a line, of which the event loop has yet to hear
 
     @property
     def width(self) -> int:
         return shutil.get_terminal_size().columns
 
     async def open(self, moving: Moving, *, stop: Act, leave: Act, at_once: Callable[[str], bool]) -> None:
-        self._stop = stop
-        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
+        self._moving, self._stop = moving, stop
+        asyncio.get_running_loop().add_signal_handler(signal.SIGINT, self._interrupt)
         with contextlib.suppress(ImportError, OSError):
             _edit_with_readline(self._complete)
 
     async def close(self) -> None:
-        self._closed = True
         asyncio.get_running_loop().remove_signal_handler(signal.SIGINT)
 
     async def read(self) -> str | None:
         lines: list[str] = []
-        while not self._closed:
-            line = self._input(PROMPT if not lines else "  ")
+        while self._moving is None or not self._moving.leaving:
+            try:
+                line = self._input(PROMPT if not lines else "  ")
+            except KeyboardInterrupt:
+                lines = []
+                await asyncio.sleep(STOPPING_S)
+                continue
             if line is None:
                 return None
             lines.append(line.removesuffix("\\"))
@@ -66,13 +72,13 @@ class Plain:
         forget_typed_ahead()
         choices = ", ".join(f"{key} {word}" for key, word in keys.items())
         while True:
-            line = self._input(f"{question} ({choices}): ")
+            line = await self._answer(f"{question} ({choices}): ")
             if line is None or line.strip().lower() in keys:
                 return (line or "").strip().lower()
             self.show(f"Please answer {', '.join(keys)}.\n")
 
     async def line(self, label: str, default: str = "") -> str | None:
-        typed = self._input(f"{label}[{default}] " if default else label)
+        typed = await self._answer(f"{label}[{default}] " if default else label)
         return default if typed == "" else typed
 
     async def pick(
@@ -83,7 +89,7 @@ class Plain:
         named = {key.removeprefix("c-"): key for key in keys if key}
         ways = "".join(f", {letter} NUMBER: {keys[key]}" for letter, key in named.items())
         while True:
-            line = self._input(f"number (Enter leaves{ways}): ")
+            line = await self._answer(f"number (Enter leaves{ways}): ")
             words = (line or "").split()
             if not words:
                 return None
@@ -100,9 +106,17 @@ class Plain:
         with _on_interrupt(lambda number, frame: None):  # it reaches who has the terminal
             return await asyncio.to_thread(work)
 
+    async def _answer(self, label: str) -> str | None:
+        """A line; None when the user wants none of what is asked."""
+        try:
+            return self._input(label)
+        except KeyboardInterrupt:
+            await asyncio.sleep(STOPPING_S)
+            return None
+
     def _input(self, label: str) -> str | None:
         """A line; None at the end of input. Nothing else goes on meanwhile, so that waiting here blocks nobody."""
-        with _on_interrupt(signal.default_int_handler):  # the event loop stands still and could not be told
+        with _on_interrupt(signal.default_int_handler):  # the event loop stands still and hears of it too late
             try:
                 return clean(input(label))
             except EOFError:
@@ -110,8 +124,15 @@ class Plain:
                 return None
             except KeyboardInterrupt:
                 self.show("\n")
+                self._ended_lines += 1
                 self._stop()
-                return "" if not self._closed else None
+                raise
+
+    def _interrupt(self) -> None:
+        if self._ended_lines:
+            self._ended_lines -= 1
+        else:
+            self._stop()
 
 
 @contextlib.contextmanager

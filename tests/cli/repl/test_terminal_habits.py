@@ -95,7 +95,7 @@ def test_a_running_command_shows_its_last_lines(start: Start, model: Model) -> N
     terminal.wait(lambda: "  row-8" in terminal.text and "  row-4" in terminal.text)
     assert "  row-3" not in terminal.text
     terminal.wait("Finished.")
-    terminal.wait("3 more lines; Ctrl-O shows them")
+    terminal.wait("3 more lines; Ctrl-O shows more")
 
 
 def test_an_interrupted_command_stays_visible_with_what_it_printed(start: Start, model: Model) -> None:

@@ -81,6 +81,34 @@ def test_ctrl_c_stops_and_leaves_a_plain_terminal_too(start: Start, model: Model
     assert terminal.wait_exit() == 130
 
 
+def test_ctrl_c_at_a_question_of_a_plain_terminal_stops_the_turn(start: Start, model: Model, shell: Shell) -> None:
+    write = Call("Write", {"path": "a.txt", "content": "a\n"})
+    model.answer = lambda body: Step(calls=(write,)) if len(body["messages"]) == 1 else Step(text="Something else.")
+    terminal = start("--plain")
+    terminal.enter("write it")
+    terminal.wait("Write a.txt? (")
+    terminal.type("\x03")
+    terminal.wait("not run: stopped before you answered")
+    terminal.enter("what else?")
+    terminal.wait("Something else.")
+    assert not (shell.project / "a.txt").exists()
+
+
+def test_ctrl_c_at_the_prompt_of_a_plain_terminal_sends_nothing(start: Start, model: Model) -> None:
+    terminal = start("--plain")
+    terminal.type("half a line\x03")
+    terminal.wait("Ctrl-C again leaves")
+    terminal.type("\x03")
+    assert (terminal.wait_exit(), model.bodies) == (130, [])
+
+
+def test_a_plain_terminal_says_which_command_runs(start: Start, model: Model) -> None:
+    model.answer = lambda body: Step(calls=(Call("Bash", {"command": "sleep 60"}),))
+    terminal = start("--plain")
+    terminal.enter("wait")
+    terminal.wait("◦ Bash sleep 60")
+
+
 def test_a_plain_terminal_asks_for_permission(start: Start, model: Model, shell: Shell) -> None:
     write = Call("Write", {"path": "CLAUDE.md", "content": "be good\n"})
     model.answer = lambda body: Step(calls=(write,)) if len(body["messages"]) == 1 else Step(text="Finished.")
