@@ -47,8 +47,34 @@ class WireProvider:
         await self._transport.close()
 
     async def _attempt(self, request: Request) -> AsyncGenerator[Streamed, None]:
-        reader = self._dialect.reader(request.model)
         body = self._dialect.body(request, self._info(request.model))
+        size_bytes = len(encode(body))
+        begun = False
+        try:
+            async with aclosing(self._answer(request, body)) as answer:
+                async for item in answer:
+                    begun = begun or not isinstance(item, Sent)
+                    yield item
+        except UnexplainedRefusal as error:
+            first = self._unexplained.is_first(str(error))
+            if begun or not self._unexplained.may_be_overflow(size_bytes, str(error)):
+                raise
+            if not first:
+                raise Overflowed(str(error), status=error.status, suspected=True) from error
+        else:
+            self._unexplained.take(size_bytes)
+            return
+        # A proxy out of order refuses one request and takes the next: only what comes back is a question of size.
+        try:
+            async with aclosing(self._answer(request, body)) as answer:
+                async for item in answer:
+                    yield item
+        except UnexplainedRefusal as error:
+            raise Overflowed(str(error), status=error.status, suspected=True) from error
+        self._unexplained.take(size_bytes)
+
+    async def _answer(self, request: Request, body: JsonObject) -> AsyncGenerator[Streamed, None]:
+        reader = self._dialect.reader(request.model)
         broken: Unavailable | BadStream | None = None
         usage = reader.usage
         try:
@@ -61,15 +87,9 @@ class WireProvider:
                         yield delta
                     if reader.usage != usage:
                         yield (usage := reader.usage)
-        except UnexplainedRefusal as error:
-            if self._unexplained.may_be_overflow(len(encode(body)), str(error)):
-                raise Overflowed(str(error), status=error.status, suspected=True) from error
-            raise
         except (Unavailable, BadStream) as error:
             broken = error
-        reply = _end(reader, broken)
-        self._unexplained.take(len(encode(body)))
-        yield reply
+        yield _end(reader, broken)
 
 
 async def _paced(events: AsyncGenerator[JsonObject, None], silence_s: float) -> AsyncGenerator[JsonObject, None]:

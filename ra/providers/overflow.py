@@ -250,6 +250,13 @@ class Unexplained:
         """Whether to try a shorter request. A refusal that comes back at half the size is what it says it is."""
         if size_bytes <= max(self._taken_bytes, SMALL_BYTES):
             return False
-        words = re.sub(r"\d+|[0-9a-f]{8,}", "", text)
-        largest = self._refused.setdefault(words, size_bytes)
+        largest = self._refused.setdefault(_without_numbers(text), size_bytes)
         return size_bytes > largest * _HALF
+
+    def is_first(self, text: str) -> bool:
+        """Whether nothing was refused with these words since a request was taken."""
+        return _without_numbers(text) not in self._refused
+
+
+def _without_numbers(text: str) -> str:
+    return re.sub(r"\d+|[0-9a-f]{8,}", "", text)

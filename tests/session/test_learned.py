@@ -109,3 +109,14 @@ def test_a_refusal_for_another_reason_neither_cuts_the_session_nor_teaches_anyth
         assert learned(talk) == {}
         talk.say("again")
         assert len(json.dumps(server.requests[-1].body)) > 6 * 3000 * 5
+
+
+def test_a_large_request_that_is_refused_once_and_then_taken_is_no_question_of_size(shell: Shell) -> None:
+    def fault(number: int, _body: JsonObject) -> Fault | None:
+        return Fault("status", status=400, message="Bad Request") if number == 0 else None
+
+    with LoopbackServer("anthropic", lambda body: Step(text="Fine."), faults=fault) as server:
+        talk = Talk(shell, server)
+        assert talk.say(LONG).outcome == "answered"
+        assert [len(json.dumps(request.body)) > len(LONG) for request in server.requests] == [True, True]
+        assert learned(talk) == {}
