@@ -14,8 +14,7 @@ from ra.config.mcp import mcp_servers
 from ra.core.errors import UserError
 from ra.core.text import visible_line
 from ra.session.recipe import Notices
-from ra.tools.mcp.connection import Unreachable
-from ra.tools.mcp.listing import Listing
+from ra.tools.mcp.listing import Listing, Unreachable
 from ra.tools.mcp.offered import LAZY_ABOVE, specs
 from ra.tools.settings import McpServerSettings
 

@@ -15,7 +15,7 @@ import msgspec
 from ra.core.messages import Content
 from ra.core.value import JsonObject
 from ra.tools.mcp import content
-from ra.tools.mcp.listing import Listing, Offer, Resource
+from ra.tools.mcp.listing import Listing, Offer, Resource, Unreachable
 from ra.tools.mcp.oauth import LOGIN_S, Browser, Tokens, signed_in
 from ra.tools.mcp.questions import Questions
 from ra.tools.mcp.schemas import fitted
@@ -37,14 +37,6 @@ LOOK_S = 2.0
 """How long a call waits to hear whether it has changed the tools of its server."""
 PROMPT = "prompt:"
 LIST_CHANGES = tuple(f"notifications/{part}/list_changed" for part in ("tools", "prompts", "resources"))
-
-
-class Unreachable(Exception):
-    """A server that cannot be used just now; the text says why. `silent`: it did not answer in time."""
-
-    def __init__(self, text: str, *, silent: bool = False) -> None:
-        super().__init__(text)
-        self.silent = silent
 
 
 class _NewProtocolOnly(Exception):

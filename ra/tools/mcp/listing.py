@@ -21,6 +21,14 @@ SILENCE_KEPT_S = 600.0
 """A server that did not answer in time is not waited for again so soon."""
 
 
+class Unreachable(Exception):
+    """A server that cannot be used just now; the text says why. `silent`: it did not answer in time."""
+
+    def __init__(self, text: str, *, silent: bool = False) -> None:
+        super().__init__(text)
+        self.silent = silent
+
+
 class Offer(Value, frozen=True):
     """A tool as its server describes it."""
 

@@ -14,20 +14,21 @@ import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
 from ra.core.messages import Content
 from ra.core.model import Section, ToolSpec
 from ra.tools.mcp import offered
-from ra.tools.mcp.client import ServerClient
-from ra.tools.mcp.connection import McpConnection, Unreachable
-from ra.tools.mcp.listing import Listing, Shelf, problem
-from ra.tools.mcp.oauth import Browser, Tokens
-from ra.tools.mcp.questions import Caller
+from ra.tools.mcp.listing import Listing, Shelf, Unreachable, problem
 from ra.tools.settings import McpServerSettings
 from ra.tools.tool import Mistake, Output, Say, Tool
+
+if TYPE_CHECKING:  # what it takes to run a server is loaded with the first that runs: most prompts start none
+    from ra.tools.mcp.client import ServerClient
+    from ra.tools.mcp.connection import McpConnection
+    from ra.tools.mcp.oauth import Tokens
 
 T = TypeVar("T")
 
@@ -73,7 +74,7 @@ class Servers:
         self._stale: set[str] = set()  # servers that have changed since they were asked
         self._changes: dict[str, int] = {}
 
-    def join(self, client: ServerClient | None = None) -> tuple[Tool, ...]:
+    def join(self, client: "ServerClient | None" = None) -> tuple[Tool, ...]:
         """The tools for one more session; it says goodbye with `leave`. Servers that fail are warned of, no more.
 
         `client` answers what a server asks while it works for this session.
@@ -93,7 +94,7 @@ class Servers:
         """What sessions are offered just now: another object once a server has changed. None before the first."""
         return self._current
 
-    def tools(self, client: ServerClient | None = None) -> tuple[Tool, ...]:
+    def tools(self, client: "ServerClient | None" = None) -> tuple[Tool, ...]:
         """What is current, as tools of a session."""
         read = partial(self.read, client=client)
         return offered.tools(self._current or {}, partial(self._call, client), read)
@@ -123,8 +124,10 @@ class Servers:
                 listings |= self._run(self._learn_all(wanted, most_s=None if fresh else self._start_s)).result()
         return {server.name: listings[server.name] for server in self.settings if server.name in listings}
 
-    def tokens(self, server: McpServerSettings) -> Tokens | None:
+    def tokens(self, server: McpServerSettings) -> "Tokens | None":
         """Where the tokens of a remote server are kept."""
+        from ra.tools.mcp.oauth import Tokens
+
         return Tokens(self._shelf.folder / "tokens", server.url) if server.url else None
 
     def instructions(self) -> dict[str, str]:
@@ -138,6 +141,9 @@ class Servers:
 
     async def login(self, server: McpServerSettings) -> Listing:
         """Let the user sign in to a remote server in the browser. Raises Unreachable."""
+        from ra.tools.mcp.connection import McpConnection
+        from ra.tools.mcp.oauth import Browser
+
         tokens, browser = self.tokens(server), Browser()
         connection = McpConnection(
             server, root=self._root, env=self._env, version=self._version, tokens=tokens, browser=browser
@@ -148,7 +154,7 @@ class Servers:
             await connection.close()
             browser.close(tokens)
 
-    async def read(self, server: str, uri: str, *, client: ServerClient | None = None) -> tuple[Content, ...]:
+    async def read(self, server: str, uri: str, *, client: "ServerClient | None" = None) -> tuple[Content, ...]:
         """A resource or a prompt of a server. Raises Mistake."""
         return await self._asked(server, client, lambda connection: connection.read(uri))
 
@@ -248,7 +254,7 @@ class Servers:
             del self._relisting[server.name]
 
     async def _call(
-        self, client: ServerClient | None, server: str, tool: str, args: dict[str, Any], say: Say
+        self, client: "ServerClient | None", server: str, tool: str, args: dict[str, Any], say: Say
     ) -> Output:
         caller_loop = asyncio.get_running_loop()  # the caller's: what it is told must be told there
 
@@ -258,12 +264,14 @@ class Servers:
         return await self._asked(server, client, lambda connection: connection.call(tool, args, tell))
 
     async def _asked(
-        self, name: str, client: ServerClient | None, ask: Callable[[McpConnection], Coroutine[Any, Any, T]]
+        self, name: str, client: "ServerClient | None", ask: "Callable[[McpConnection], Coroutine[Any, Any, T]]"
     ) -> T:
         server = next((server for server in self.settings if server.name == name), None)
         if server is None:
             raise Mistake(f"There is no MCP server {name!r}.")
         first = server.name not in self._connections
+        from ra.tools.mcp.questions import Caller
+
         caller = Caller(client, asyncio.get_running_loop()) if client is not None else None
 
         async def asked() -> T:
@@ -284,7 +292,9 @@ class Servers:
 
         return await asyncio.wrap_future(self._run(asked()))
 
-    def _connection(self, server: McpServerSettings) -> McpConnection:
+    def _connection(self, server: McpServerSettings) -> "McpConnection":
+        from ra.tools.mcp.connection import McpConnection
+
         if server.name not in self._connections:
             self._connections[server.name] = McpConnection(
                 server,
