@@ -96,7 +96,9 @@ def test_ctrl_c_at_a_question_of_a_plain_terminal_stops_the_turn(start: Start, m
 
 def test_ctrl_c_at_the_prompt_of_a_plain_terminal_sends_nothing(start: Start, model: Model) -> None:
     terminal = start("--plain")
-    terminal.type("half a line\x03")
+    terminal.type("half a line")
+    terminal.wait("> half a line")
+    terminal.type("\x03")
     terminal.wait("Ctrl-C again leaves")
     terminal.type("\x03")
     assert (terminal.wait_exit(), model.bodies) == (130, [])
