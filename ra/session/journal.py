@@ -93,8 +93,10 @@ class Journal:
         self.torn_off = False  # later facts exist in memory only
         self._folds = folds
         self._progress = progress
+        self._last = 0  # the position of the newest event
         appliers = [fold.apply for fold in folds]
         for event in timeline.events():
+            self._last = event.at
             for apply in appliers:
                 apply(event)
 
@@ -143,8 +145,14 @@ class Journal:
             raise error
         self.torn_off = True
         self._progress.warn(f"{error} This run continues, but nothing more of it is saved.")
-        self.timeline = MemoryTimeline(self.timeline.session, events=self.timeline.events(), texts=self.timeline.kept)
+        stored = self.timeline
+        try:
+            events = list(stored.events())
+        except StoreError:  # a damaged database; the folds hold what the next request needs
+            events = []
+        self.timeline = MemoryTimeline(stored.session, events=events, after=self._last, texts=stored.kept)
 
     def _apply(self, event: TimelineEvent) -> None:
+        self._last = event.at
         for fold in self._folds:
             fold.apply(event)

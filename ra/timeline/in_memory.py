@@ -11,7 +11,8 @@ from ra.core.text import reference
 class MemoryTimeline:
     """A timeline without a file: for `--no-session`, and to keep answering when the disk is full.
 
-    `events` and `texts` come from the timeline that this one replaces; its positions continue from there.
+    `events` and `texts` come from the timeline that this one replaces; its positions continue from there, or `after`
+    a position where the events could not be read back.
     """
 
     durable = False
@@ -21,18 +22,20 @@ class MemoryTimeline:
         session: str = "",
         *,
         events: Iterable[TimelineEvent] = (),
+        after: int = 0,
         texts: Callable[[str], str | None] = lambda ref: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.session = session
         self._events = list(events)
+        self._after = after
         self._texts: dict[str, str] = {}
         self._older_texts = texts
         self._clock = clock
 
     def append(self, *facts: Fact) -> Sequence[TimelineEvent]:
         now = self._clock()
-        after = self._events[-1].at if self._events else 0
+        after = self._events[-1].at if self._events else self._after
         new_events = [TimelineEvent(at, now, fact) for at, fact in enumerate(facts, after + 1)]
         self._events += new_events
         return new_events

@@ -237,6 +237,7 @@ class Database:
         self._busy_s = busy_s
         self._guard = threading.RLock()
         self._connection: sqlite3.Connection | None = None
+        self._opened: os.stat_result | None = None  # the file behind the connection
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -244,14 +245,25 @@ class Database:
         with self._guard, translated(self.path):
             if self._connection is None:
                 self._connection = open_existing(self.path, busy_s=self._busy_s)
+                self._opened = self.path.stat() if self._connection else None
             yield self._connection
 
     @contextmanager
     def writing(self) -> Iterator[sqlite3.Connection]:
-        """A transaction: on the disk when it ends, or not there at all. Raises StoreError."""
+        """A transaction: on the disk when it ends, or not there at all. Raises StoreError.
+
+        In WAL mode SQLite writes on into a file that has been deleted. A new one is not opened in its place: sessions
+        that are open have their keys from the old one.
+        """
         with self._guard, translated(self.path):
             if self._connection is None:
                 self._connection = create(self.path, busy_s=self._busy_s)
+                self._opened = self.path.stat()
+            if self._opened is None or not _is_at(self.path, self._opened):
+                raise StoreError(
+                    f"{self.path} was moved away or deleted while this process had it open. Start the process again; "
+                    "until then it stores nothing."
+                )
             with transaction(self._connection):
                 yield self._connection
 
@@ -287,8 +299,7 @@ class WriterLock:
                 file = open_lock(self._path)
             except OSError as error:
                 raise StoreError(
-                    f"{self._path} cannot be made ({error.strerror}), so session {session} cannot be recorded. "
-                    "Set app.dataDir or RA_HOME to a directory that you can write to, or run with --no-session."
+                    f"{self._path} cannot be made ({error.strerror}), so nothing can be recorded. {_ELSEWHERE}"
                 ) from error
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -300,7 +311,7 @@ class WriterLock:
                     f"Wait until it is done, or continue in a copy: --resume {session} --fork."
                 ) from error
             # The holder before us removes its file before it lets go: a lock on a removed file guards nothing.
-            if _is_still(self._path, file):
+            if _is_at(self._path, os.fstat(file)):
                 with suppress(OSError):  # who holds it is a courtesy to others: a full disk does not matter
                     os.ftruncate(file, 0)
                     os.pwrite(file, str(os.getpid()).encode(), 0)
@@ -314,8 +325,8 @@ class WriterLock:
             self._file = -1
 
 
-def _is_still(path: Path, file: int) -> bool:
+def _is_at(path: Path, file: os.stat_result) -> bool:
     try:
-        return os.path.samestat(path.stat(), os.fstat(file))
-    except FileNotFoundError:
+        return os.path.samestat(path.stat(), file)
+    except (FileNotFoundError, NotADirectoryError):
         return False

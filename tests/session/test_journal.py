@@ -74,3 +74,31 @@ def test_texts_are_kept_in_memory_when_the_disk_is_full() -> None:
     journal = Journal(Disk(0), [], progress())
     journal.keep(["a long text"])
     assert journal.timeline.kept(MemoryTimeline().keep("a long text")) == "a long text"
+
+
+class Damaged(Disk):
+    """A disk that can no longer be written to, nor read back."""
+
+    broken = False
+
+    def append(self, *facts: Fact) -> Sequence[TimelineEvent]:
+        if self.broken:
+            raise StoreError("The database is damaged.")
+        return super().append(*facts)
+
+    def events(self, since: int = 0) -> list[TimelineEvent]:
+        if self.broken:
+            raise StoreError("The database is damaged.")
+        return super().events(since)
+
+
+def test_a_run_continues_and_its_positions_go_on_where_the_stored_events_cannot_be_read_back() -> None:
+    disk, heard, warnings = Damaged(9), Heard(), list[str]()
+    disk.append(prompt(1), prompt(2))
+    journal = Journal(disk, [heard], progress(warnings))
+    disk.broken = True
+    journal.record(prompt(3))
+    journal.record(prompt(4))
+    assert [event.at for event in heard.events] == [1, 2, 3, 4]
+    assert [event.at for event in journal.timeline.events(since=3)] == [4]
+    assert len(warnings) == 1

@@ -254,6 +254,20 @@ def test_a_full_disk_tears_nothing_and_the_answer_goes_on_in_memory(tmp_path: Pa
     ]
 
 
+def test_a_database_that_is_deleted_under_an_open_session_is_told_and_not_written_on(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "ra.db")
+    timeline = store.create("/p")
+    timeline.append(prompt("one"))
+    for file in tmp_path.glob("ra.db*"):
+        file.unlink()
+    with pytest.raises(StoreError, match=r"was moved away or deleted while this process had it open"):
+        timeline.append(prompt("two"))
+    SqliteStore(tmp_path / "ra.db").create("/q").append(prompt("of another process"))
+    with pytest.raises(StoreError, match=r"was moved away or deleted"):
+        timeline.append(prompt("three"))
+    assert [info.project for info in SqliteStore(tmp_path / "ra.db").sessions()] == ["/q"]
+
+
 def test_a_disk_that_is_full_from_the_start_is_told(tmp_path: Path) -> None:
     with largest_file(100), pytest.raises(StoreError, match="disk space"):
         SqliteStore(tmp_path / "timeline.db").learn_factor(Endpoint("", "", "m"), 1.5)
