@@ -77,10 +77,14 @@ def told_difference(difference: Difference | None, snapshot: Snapshot) -> str:
     if difference is None:
         return "The last request extends the one before byte for byte, so all of that can be read from the cache.\n"
     write, read = snapshot.price(Usage(cache_write=difference.anew)), snapshot.price(Usage(cache_read=difference.anew))
-    cost = f", {table.money(write - read)} more than reading them" if write is not None and read is not None else ""
+    cost = (
+        f", {table.money(write - read)} more than reading them from the cache"
+        if write is not None and read is not None
+        else ""
+    )
     return (
         f"The prefix broke at byte {difference.byte:,}, in {visible(difference.source)}: "
-        f"{difference.anew:,} tokens had to be sent again at full price{cost}.\n"
+        f"{difference.anew:,} tokens had to be sent again{cost}.\n"
         f"- {visible(difference.old)}\n+ {visible(difference.new)}\n"
     )
 
