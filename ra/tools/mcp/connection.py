@@ -124,6 +124,8 @@ class McpConnection:
         self._closed = True
         self._leave.set()
         if self._owner is not None:
+            if self._client is not None and not self._client.done():
+                self._owner.cancel()  # a handshake hears of nothing else
             await asyncio.wait({self._owner})
 
     async def _ask(self, ask: Callable[["Client"], Awaitable[T]]) -> T:
@@ -170,6 +172,8 @@ class McpConnection:
         await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
         if client.done() and not client.cancelled():
             return client.result()
+        if owner.cancelled():
+            raise Unreachable("it was closed")
         if isinstance(owner.exception(), _NewProtocolOnly):
             return await self._connected()
         raise owner.exception() or Unreachable("it was closed")

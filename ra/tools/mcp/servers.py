@@ -34,6 +34,8 @@ T = TypeVar("T")
 
 START_S = 5.0
 """How long a start waits for servers that nothing is known of yet. They are connected on, for the next session."""
+ASK_AGAIN_S = 3.0
+"""A server that was silent lately is asked again in a session that lasts so long: short ones shall not pay for it."""
 MAX_WORDS = 4000  # characters of what one server says about its use
 CHANGE_S = 2.0
 """How long a call waits until a server that says that it changed has been listed anew."""
@@ -58,12 +60,13 @@ class Servers:
         version: str = "",
         clock: Callable[[], float] = time.time,
         start_s: float = START_S,
+        ask_again_s: float = ASK_AGAIN_S,
     ) -> None:
         self.settings = tuple(server for server in servers if server.enabled)
         self._root, self._env, self._version = root, dict(env), version
         self._shelf = Shelf(shelf)
         self._weigh, self._warn, self._clock = weigh, warn, clock
-        self._start_s = start_s
+        self._start_s, self._ask_again_s = start_s, ask_again_s
         self._connections: dict[str, McpConnection] = {}
         self._loop: asyncio.AbstractEventLoop | None = None
         self._users = 0
@@ -226,7 +229,11 @@ class Servers:
             task.add_done_callback(self._refreshing.discard)
 
     async def _learn_late(self, server: McpServerSettings) -> None:
-        self._await_late(server.name, asyncio.create_task(self._learn(server)))
+        async def learn() -> Listing:
+            await asyncio.sleep(self._ask_again_s)
+            return await self._learn(server)
+
+        self._await_late(server.name, asyncio.create_task(learn()))
 
     def _await_late(self, name: str, task: "asyncio.Task[Listing]") -> None:
         """A server that a start did not wait for is offered from the request on that follows its answer."""

@@ -57,6 +57,7 @@ class World:
             warn=self.warnings.append,
             clock=lambda: self.now,
             start_s=start_s,
+            ask_again_s=0,
         )
         self.made.append(made)
         return made
