@@ -75,10 +75,10 @@ def read_field(field: Field, text: str) -> FieldValue:
     match field.kind:
         case "boolean":
             if text.lower() not in _BOOLEANS:
-                raise ValueError("Please answer y or n.")
+                raise ValueError("Answer y or n.")
             return _BOOLEANS[text.lower()]
         case "integer":
-            return _number(text, int, "Please type a whole number.")
+            return _number(text, int, "Type a whole number.")
         case "number":
             return _number(text, float, "Type a number.")
         case "text":
