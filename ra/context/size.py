@@ -96,7 +96,7 @@ QUOTED = 4_000  # tokens, at most, for what the user typed and a compaction hid,
 QUOTED_SHARE = 0.10  # and at most so much of the window
 STEPS = 8  # an economical cut leaves at least so many groups whole: what the model works on right now,
 LARGEST_STEPS = 4  # unless they are larger than so many times what it would leave,
-WORKING = 3  # or than one part of the window in so many: a piece of them would be carried and not be enough
+WORKING = 2  # or than one part of the window in so many: a piece of them would be carried and not be enough
 NAMED = 4  # parts that an error names
 
 
@@ -169,13 +169,14 @@ def allow(
     fixed = view.fixed_tokens() + sum(map(view.group_tokens, view.pinned()))
     free = max(0, int(goal / rate) - fixed)
     # An economical cut is made long before the window is full: that the request is small now is no reason to forget.
-    for_index = max(0, int(min(budget, aim, refit or budget) / rate) - fixed) if cut and limit else free
-    index = min(int(index / rate), for_index // (2 if cut else 3))
+    room = max(0, int(min(budget, aim, refit or budget) / rate) - fixed) if cut and limit else free
+    index = min(int(index / rate), room // (2 if cut else 3))
+    most_recent = min(room // 2, free * 2 // 3) if cut else free // 2  # else it would hide next to nothing
     return Allowance(
         must_fit=total > most,
         limit=int(most / rate),
         goal=int(goal / rate),
-        recent=min(int(recent / rate), free // 2),
+        recent=min(int(recent / rate), most_recent),
         summary=min(int(window * SUMMARY / rate), free // 2),
         index=index,
         merged_index=max(int(index * MERGED), min(index, INDEX)) if cut else index,

@@ -59,7 +59,7 @@ def test_an_economical_cut_leaves_what_it_says_and_the_last_steps_whole_or_not_a
         )
         assert allowance.index == 6000
         assert allowance.merged_index == 4200
-        assert allowance.recent == min(max(recent, working), (total - fixed) // 2)
+        assert allowance.recent == min(max(recent, working), (total - fixed) * 2 // 3)
         assert allowance.quotes == 4000
 
 
