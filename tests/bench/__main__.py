@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.bench import context, http_api, repl, replay, tools, versions
+from tests.bench import context, http_api, repl, replay, tasks, tools, versions
 from tests.bench.server import InstantModel
 
 RA = str(Path(sys.executable).parent / "ra")
@@ -73,6 +73,7 @@ def main() -> None:
     repl.main()
     tools.main()
     replay.main()
+    tasks.main()
 
 
 def first_request(home: Path) -> float:
