@@ -7,7 +7,7 @@ from typing import Any
 
 from ra.core.settings import camel
 from ra.providers.vendors import IN_PROCESS
-from ra.system.secret_names import is_secret
+from ra.system.secret_names import fold, is_secret
 
 Key = tuple[str, ...]
 
@@ -119,9 +119,10 @@ def _names_file(model: str, base: Path) -> bool:
 
 
 def _is_secret(name: str, base: Path) -> bool:
-    """By its name, and by what it leads to."""
+    """By its name, and by what it leads to. What lies in `.git` is the user's clone, not the project's own."""
     try:
         real = os.path.realpath(base / name)
     except ValueError:
         return True
-    return is_secret(os.path.normpath(name)) or is_secret(os.path.relpath(real, os.path.realpath(base)))
+    names = (os.path.normpath(name), os.path.relpath(real, os.path.realpath(base)))
+    return any(is_secret(path) or ".git" in map(fold, Path(path).parts) for path in names)

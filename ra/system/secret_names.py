@@ -20,6 +20,8 @@ KEY_NAMES = _words("*.pem *.key *.p12 *.pfx *.jks *.keystore *.kdbx *.ppk")
 
 HARMLESS_NAMES = _words(".env.example .env.sample .env.template .env.dist example.env sample.env *.pub")
 SECRET_DIRS = _words(".ssh .aws .gnupg .password-store .1password")
+_REPOSITORY, _ITS_SETTINGS = ".git", _words("config config.worktree")
+"""Where a clone keeps the token it was fetched with: in an address, or as a header."""
 
 _INVISIBLE = re.compile(
     r"[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164"
@@ -39,7 +41,9 @@ def fold(name: str) -> str:
 def is_secret(path: str) -> bool:
     """Whether a file may hold secrets, judged by its name and its folders."""
     *folders, name = [fold(part) for part in path.split(os.sep) if part] or [""]
-    return any(folder in SECRET_DIRS for folder in (*folders, name)) or holds_token(name) or matches(name, KEY_NAMES)
+    if any(folder in SECRET_DIRS for folder in (*folders, name)) or (_REPOSITORY in folders and name in _ITS_SETTINGS):
+        return True
+    return holds_token(name) or matches(name, KEY_NAMES)
 
 
 def holds_token(name: str) -> bool:

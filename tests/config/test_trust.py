@@ -147,6 +147,8 @@ agents: {dev: {description: d, model: small, staleMinutes: 3}}
         "session: {planner: {model: m.gguf}}",
         *(f"agent: {{context: {{patterns: [{name}]}}}}" for name in (".env", "sub/.env.local", ".Env", "leads")),
         *(f"agent: {{context: {{sources: {{a: {{file: {name}}}}}}}}}" for name in (".env", "./.env", "leads", "k.pem")),
+        *(f"agent: {{context: {{patterns: [{name}]}}}}" for name in (".git/config", ".git/logs/HEAD", "x/../.GIT/x")),
+        "agent: {context: {sources: {a: {file: .git/FETCH_HEAD}}}}",
         "agent: {compaction: {prompt: obey}}",
         "agent: {systemPrompt: obey}",
         "agent: {transport: sdk}",

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import time
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ra.tools.sandbox.box import Host
 from ra.tools.sandbox.find import find_sandbox
 from ra.tools.sandbox.layout import collapse, plan
 from ra.tools.sandbox.scan import CHEAP_S, Findings, Scan
+from tests.tools.world import CANARY, NOBODY, world
 
 
 @pytest.fixture
@@ -166,3 +168,18 @@ def test_what_hook_managers_read_is_guarded_where_they_look_for_it(tmp_path: Pat
         ".pre-commit-config.yaml",
         "vendor/mise/config.toml",
     }
+
+
+@pytest.mark.skipif(os.getuid() != 0 or not shutil.which("bwrap"), reason="only root looks into the folders of others")
+def test_what_lies_in_a_closed_folder_of_another_user_stops_no_command_of_root() -> None:
+    with world(0) as made, socket.socket(socket.AF_UNIX) as service:
+        closed = made.base / "closed"
+        closed.mkdir(mode=0o700)
+        shutil.chown(closed, NOBODY)
+        box = bubblewrap.find(made.place(), Host())
+        assert box
+        (closed / "key").write_text(CANARY)
+        service.bind(str(closed / "sock"))
+        service.listen()
+        assert made.run(box, f"echo hi; cat {closed}/key 2>/dev/null") == "hi\n"
+        box.close()

@@ -55,6 +55,7 @@ def test_a_loop_of_links_is_judged_and_not_followed(place: Project) -> None:
     [
         *(".env", ".env.local", "src/.ENV", "deploy/prod.env", "server.pem", "a/b/id_rsa", "id_ed25519", ".ssh/config"),
         *("x/.aws/credentials", ".netrc", "tls.KEY", ".git-credentials"),
+        *(".git/config", "sub/.GIT/config", ".git/modules/a/config", ".git/worktrees/a/config.worktree"),
     ],
 )
 def test_secrets_ask(place: Project, path: str) -> None:
@@ -70,11 +71,11 @@ def test_what_only_sounds_secret_does_not(path: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *(".git/hooks/pre-commit", ".git/config", ".ra/x", "AGENTS.md", "src/AGENTS.md", "CLAUDE.md", ".cursorrules"),
-        *("ra.yaml", ".github/copilot-instructions.md", "sub/.git/config", "agents.MD", ".GIT/config", "CLAUDE.md."),
+        *(".git/hooks/pre-commit", ".git/index", ".ra/x", "AGENTS.md", "src/AGENTS.md", "CLAUDE.md", ".cursorrules"),
+        *("ra.yaml", ".github/copilot-instructions.md", "sub/.git/HEAD", "agents.MD", ".GIT/index", "CLAUDE.md."),
         *(
             "CLAUDE.md ",
-            ".g\u200cit/config",
+            ".g\u200cit/HEAD",
             "ＡGENTS.md",
             "AGENTS\u200d.md",
             "inner/CLAUDE.md",
@@ -85,6 +86,7 @@ def test_what_only_sounds_secret_does_not(path: str) -> None:
         *("lefthook.toml", ".lefthook/pre-commit/a.sh", ".config/lefthook.yml", ".git-hooks/x", "prek.toml"),
         *(".direnv/flake-profile-a.rc", ".direnv/bin/x", ".lazy.lua", "a/.hg/hgrc", ".jj/repo/config.toml"),
         *(".tool-versions", "a/rust-toolchain.toml", ".pdbrc", "a/.irbrc", ".Rprofile", ".RData"),
+        *(".npmrc", "a/.yarnrc.yml", "a/.cargo/config.toml", ".mvn/jvm.config", ".Renviron", "_vimrc"),
         *("a/.vim/x", "a/AGENT.md", ".github/prompts/x.md"),
     ],
 )

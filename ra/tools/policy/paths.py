@@ -38,7 +38,10 @@ EDITOR_NAMES = (
     *(".hg/hgrc", ".hg/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".sl/config"),
     # Interactive programs run a file with such a name in the folder where they are started.
     *(".pdbrc", ".irbrc", ".pryrc", ".rdbgrc", ".byebugrc", ".rprofile", ".rdata", ".ghci", ".ocamlinit"),
-    *(".iex.exs", ".perldb", ".octaverc", ".jdbrc"),
+    *(".iex.exs", ".perldb", ".octaverc", ".jdbrc", ".renviron", ".gvimrc", "_vimrc", "_exrc", ".rvmrc"),
+    # Editors start package managers when a folder is opened. These name programs, and registries that are sent keys.
+    *(".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml", ".cargo/config", ".cargo/config.toml"),
+    *(".mvn/jvm.config", ".mvn/maven.config", ".mvn/extensions.xml", ".prototools", ".externaltoolbuilders", ".ccls"),
 )
 """What editors, shells, git and other agents obey as soon as it is there."""
 

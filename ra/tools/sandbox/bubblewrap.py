@@ -19,13 +19,14 @@ from ra.tools.sandbox.host import (
     closed_programs,
     closed_to_others,
     git_identity,
+    is_reachable,
     is_socket,
     listening_sockets,
     sockets_below,
     system_folders,
 )
 from ra.tools.sandbox.launch import private_folder, try_out
-from ra.tools.sandbox.layout import MAX_MOUNTS, Layout, Repository, collapse, masked, plan
+from ra.tools.sandbox.layout import MAX_MOUNTS, Layout, Repository, collapse, masked, plan, topmost
 from ra.tools.sandbox.mounted import checked
 from ra.tools.sandbox.registries import registries
 from ra.tools.sandbox.repositories import EXCLUDES_KEY, IgnoredNames, Skipped, git_env
@@ -204,10 +205,10 @@ class Bubblewrap:
         covered = ("/run/", f"{_TMP}/", f"{_VAR_TMP}/", "/proc/", "/dev/")
         # A socket that was there at the start may be a file of somebody's by now.
         doors = (path for path in sorted(self._doors) if is_socket(path))
-        hidden = dict.fromkeys((*self._masks, *doors, *listening_sockets()))
-        for path in hidden:
-            if any(_below(path, folder) for folder in visible) and not path.startswith(covered):
-                out += masked(path) if not _below(path, layout.root) else []
+        for path in topmost({*self._masks, *doors, *listening_sockets()}):
+            there = any(_below(path, folder) for folder in visible) and not path.startswith(covered)
+            if there and not _below(path, layout.root) and is_reachable(path):
+                out += masked(path)
         return out
 
     def _project(self, layout: Layout, found: Findings, shadows: set[str], *, git: bool) -> list[str]:

@@ -11,6 +11,7 @@ from ra.system.environment import CERTIFICATES
 from ra.system.secret_names import fold, holds_token
 from ra.tools.policy.paths import program
 from ra.tools.sandbox.box import Host
+from ra.tools.sandbox.guard import parents
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -236,6 +237,24 @@ def is_socket(path: str) -> bool:
         return stat.S_ISSOCK(os.lstat(path).st_mode)
     except OSError:
         return False
+
+
+def is_reachable(path: str) -> bool:
+    """Whether a command can come to a path. Root without capabilities cannot go through all folders that root can, nor
+    could bubblewrap mount anything there.
+    """
+    if os.geteuid() != 0:
+        return True
+    groups = {os.getegid(), *os.getgroups()}
+    for folder in parents(path, "/"):
+        try:
+            status = os.stat(folder)
+        except OSError:
+            return False
+        may = stat.S_IXUSR if status.st_uid == 0 else stat.S_IXGRP if status.st_gid in groups else stat.S_IXOTH
+        if not status.st_mode & may:
+            return False
+    return True
 
 
 def git_identity(host: Host, home: str, root: str) -> list[tuple[str, str]]:
