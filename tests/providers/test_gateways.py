@@ -77,6 +77,14 @@ def test_other_models_get_no_marks(provider: str) -> None:
     assert "cache_control" not in str(connect.body(provider, talk("gpt-5.2")))
 
 
+def test_models_of_other_vendors_are_not_told_to_think_less_in_openais_words() -> None:
+    asked = {
+        model: connect.body("openai", talk(model)).get("reasoning")
+        for model in ("gpt-5.2", "azure/gpt-5.2", "gemini-2.5-flash", "gemini-3-flash-preview", "claude-sonnet-4-6")
+    }
+    assert asked == dict.fromkeys(asked) | {"gpt-5.2": {"effort": "none"}, "azure/gpt-5.2": {"effort": "none"}}
+
+
 def test_models_of_other_vendors_get_no_cache_key() -> None:
     asked = {
         model: "prompt_cache_key" in connect.body("openai", structs.replace(talk(model), cache_key="s1"))

@@ -14,7 +14,7 @@ TEXTUAL = r"text/|application/(json|xml|yaml|toml|x-yaml|javascript)$|.*\+(json|
 MINIMUM_BUDGET = 1024  # the least that Anthropic accepts
 FIRST = "(The conversation begins with the assistant.)"
 
-_OPENAI = re.compile(r"(openai/)?(gpt-(?!oss)|o\d|chatgpt)")
+_OPENAI = re.compile(r"([\w.-]+/)*(gpt-(?!oss)|o\d|chatgpt)")
 
 Place = tuple[Literal["section", "message"], int]
 Speaker = Literal["user", "assistant"]
@@ -70,7 +70,7 @@ def is_claude(model: str) -> bool:
 
 
 def is_openai(model: str) -> bool:
-    """Whether the model is one of OpenAI's own, also by the name that OpenRouter has for it."""
+    """Whether the model is one of OpenAI's own, also by a gateway's name: `openai/gpt-5`, `azure/gpt-5`."""
     return _OPENAI.match(model) is not None
 
 

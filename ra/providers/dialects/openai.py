@@ -30,7 +30,7 @@ def headers(api_key: str) -> dict[str, str]:
 def body(request: Request, info: ModelInfo) -> JsonObject:
     limit, _ = blocks.room(request, info)
     payload: JsonObject = {"model": request.model, "store": False, "stream": True}
-    claude = blocks.is_claude(request.model)
+    claude, is_openai = blocks.is_claude(request.model), blocks.is_openai(request.model)
     if not claude and (words := blocks.system_text(request)):
         payload["instructions"] = words
     if request.tools:
@@ -50,10 +50,11 @@ def body(request: Request, info: ModelInfo) -> JsonObject:
         payload["include"] = ["reasoning.encrypted_content"]
         if request.effort.level != "off" and not (claude and _is_thoughtless(payload["input"])):
             payload["reasoning"] = {"effort": request.effort.level, "summary": "auto"}
-        elif not claude and (least := no_thinking(request.model)):
+        elif is_openai and (least := no_thinking(request.model)):
             payload["reasoning"] = {"effort": least}
-    own = blocks.is_openai(request.model) or info.window is None
-    if request.cache_key and own:  # gateways refuse what the vendors of other models do not have
+    if request.cache_key and (
+        is_openai or info.window is None
+    ):  # gateways refuse what the vendors of other models do not have
         payload["prompt_cache_key"] = request.cache_key
     if request.answer_schema:
         form = {"type": "json_schema", "name": "answer", "schema": request.answer_schema, "strict": True}
