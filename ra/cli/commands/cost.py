@@ -80,7 +80,7 @@ def cost(
         call.streams.out(msgspec.json.encode(rows).decode() + "\n")
         return
     if not rows:
-        call.streams.err("Nothing has been spent yet.\n")
+        call.streams.err("These logs record no bill.\n" if logs else "Nothing has been spent yet.\n")
         return
     # One call carries several sources: only by model is each of them counted once.
     total = ledger.total(ledger.fold(bills.items(), by="model", rows=prices, since=begin))
