@@ -17,9 +17,9 @@ EXPLAINED: dict[str, str] = {
     "agent.provider": "null: the first whose key is set, else local",
     "agent.model": "null: the provider's default",
     "agent.systemPrompt": "null: the built-in prompt",
-    "agent.thinking": "off (not asked for; some models think anyway), low, medium, high, adaptive (high, then low)",
-    "agent.thinkingBudgetCap": "at most so many tokens of thinking per call",
-    "agent.transport": "http: our own bytes; sdk: the vendor's client (Bedrock, Vertex, Azure); auto chooses",
+    "agent.thinking": "off (some models think anyway), low, medium, high, adaptive (high, then low)",
+    "agent.thinkingBudgetCap": "at most this many tokens of thinking per call",
+    "agent.transport": "http: ra's own client; sdk: the vendor's (Bedrock, Vertex, Azure); auto: ra chooses",
     "agent.maxIterations": "model calls per run; 0: no limit, here and in the next three",
     "agent.maxTokenBudget": "tokens per run, input and output",
     "agent.maxCost": "dollars per run",
@@ -28,23 +28,23 @@ EXPLAINED: dict[str, str] = {
     "agent.parallelToolCalls": "calls that only read run side by side",
     "agent.compaction": "what happens when the window fills",
     "agent.compaction.enabled": "false: never compact unless a request would be rejected as too long",
-    "agent.compaction.threshold": "share of the window at which it happens",
+    "agent.compaction.threshold": "compact when this share of the window is full",
     "agent.compaction.strategy": f"{', '.join(COMPACTIONS)}; auto decides by price",
     "agent.compaction.model": "the model that summarizes; null: the agent's model",
     "agent.compaction.prompt": "your own summary prompt; its answer is used as it is",
     "agent.compaction.contextWindow": "tokens; null: learned from errors, else the catalog",
-    "agent.compaction.maxTokens": "compact above so many tokens, whatever the window",
-    "agent.compaction.recent": "share of the window that is never touched",
+    "agent.compaction.maxTokens": "compact above this many tokens, whatever the window",
+    "agent.compaction.recent": "share of the window, at its end, that is never hidden",
     "agent.cache": "the provider's prompt cache, where there is a choice",
     "agent.cache.ttl": "auto (by price, from the session's own pauses), 5m, 1h; for Claude",
     "agent.cache.keepWarm": "auto: a waiting conversation may make small paid calls to keep the cache; off: none",
     "agent.context": "what stands around the conversation",
     "agent.context.enabled": "discover files such as AGENTS.md",
     "agent.context.patterns": "files to look for; replaces this list",
-    "agent.context.resolvers": "further references in prompts; {name: url, enabled: false} turns one off",
-    "agent.context.sourceBudget": "tokens for all sources; with sources, the prompt is composed from them alone",
+    "agent.context.resolvers": "more kinds of references in prompts; {name: url, enabled: false} turns one off",
+    "agent.context.sourceBudget": "tokens for all sources; with it, requests are composed from the sources alone",
     "agent.context.sources": "name: {file|command|text|timeline|python, max, cache, priority, role, trim}",
-    "agent.context.mustKeep": "regular expressions; matching text is put back if a compaction lost it",
+    "agent.context.mustKeep": "regular expressions; text that matches is put back if a compaction hid it",
     "agent.middleware": "hooks: Python files, scripts, or {shell: command}; see docs/middleware.md",
     "agent.permissions": "what the model may do without asking",
     "agent.permissions.edits": "changes to files: ask | auto | off; null: ask on a terminal, off elsewhere",
@@ -59,7 +59,7 @@ EXPLAINED: dict[str, str] = {
     "session.tierTwoThresholdTokens": "50000 to 200000; null: 180000 under layered, off under timeline",
     "session.contextStrategy": f"{', '.join(STRATEGIES)} or a Python file; null: timeline here, layered for tasks",
     "session.layers": "token budgets of the layered strategy",
-    "session.layers.total": "of all layers together",
+    "session.layers.total": "for all layers together",
     "session.layers.channel": "terminal, pipe or API, and its rules",
     "session.layers.scope": "project, branch, verified facts",
     "session.layers.landscape": "tools, agents, MCP servers",
@@ -88,7 +88,7 @@ EXPLAINED: dict[str, str] = {
 
 HEAD = """\
 # Every key of ra with its default. Copy what you change into ra.yaml (project) or ~/.config/ra/ra.yaml (you).
-# Later wins: defaults < your file < the project's file < --config FILE < --set key=value and flags.
+# Later settings win: defaults < your file < the project's file < --config FILE < --set key=value and flags.
 # ${VAR} must be set; ${VAR:-default} need not be. snake_case keys are read as well.
 """
 
