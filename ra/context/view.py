@@ -82,7 +82,7 @@ class Group(msgspec.Struct, frozen=True, gc=False):
         return None in self.results
 
 
-_place = attrgetter("place")
+_place = attrgetter("item.place")
 _CONTAINERS = (
     "entries", "groups", "prompted", "kept", "omitted", "_standing", "_settled", "_clips", "_short", "_open", "_list",
     "_offsets", "rewrites",
@@ -374,8 +374,8 @@ class View:
         if checkpoint.clips or checkpoint.summary:
             self._clip(checkpoint)
         covered = [group for group in self.groups if self._covers(checkpoint, group)]
-        places = {group.place for group in covered}
-        staying = [group for group in self.groups if group.place not in places]
+        places = {group.item.place for group in covered}
+        staying = [group for group in self.groups if group.item.place not in places]
         self._settle_notices(covered, staying)
         self.omitted.update(group.at for group in covered if checkpoint.marker.startswith(OMITTED))
         gone = [group for group in covered if group.kind != "marker"]
@@ -445,12 +445,17 @@ class View:
 
     def _covers(self, checkpoint: Checkpointed, group: Group) -> bool:
         """Whether the checkpoint hides the group: by position or, in a fact of many messages, by empty clips."""
-        if group.place == self.first or group.kind in ("entry", "handover"):
+        at, block = place = group.item.place
+        if place == self.first or group.kind in ("entry", "handover"):
             return False
-        if any(start <= group.at <= end for start, end in checkpoint.hidden):
-            return True
-        at, block = group.place
-        return all(self._clips.get((at, block + number)) == 0 for number in range(len(group.item.message.blocks)))
+        # Loops, not any() and all(): a long session asks this a million times when it is resumed.
+        for start, end in checkpoint.hidden:
+            if start <= at <= end:
+                return True
+        for number in range(len(group.item.message.blocks)):  # noqa: SIM110 - as above
+            if self._clips.get((at, block + number)) != 0:
+                return False
+        return True
 
     def _settle_entries(self) -> None:
         """Move entries from their places in the conversation into the pinned part."""

@@ -15,6 +15,11 @@ from ra.server.task import Refusal, Task, body_object, context_of
 
 DEFAULT = "ra"
 CHANNEL = "openai"
+_FIELDS = {
+    "agent": "model",
+    "context.chatId": "metadata.chatId",
+    "context.sender": "user",
+}  # as OpenAI's clients sent it
 _DATA = re.compile(rb"^data: (.*)$", re.MULTILINE)
 
 
@@ -166,7 +171,8 @@ def completion(asked: Asked, run: str, answer: TaskAnswer) -> CompletionBody:
     """Raises Refusal when the run has no answer to give."""
     content, error = str(answer.body.get("content") or ""), answer.body.get("error")
     if error and not content:
-        raise Refusal(answer.status if answer.status >= 400 else 500, str(error), retry_after_s=answer.retry_after_s)
+        status = answer.status if answer.status >= 400 else 500
+        raise Refusal(status, str(error), retry_after_s=answer.retry_after_s, ran=answer.ran)
     choice = CompletionChoice(CompletionMessage(content), finish_reason="length" if error else "stop")
     return CompletionBody(_id(run), int(time.time()), asked.model, [choice], _usage(answer.body))
 
@@ -182,12 +188,14 @@ def _usage(body: JsonObject) -> CompletionUsage:
 def error_body(refusal: Refusal) -> CompletionError:
     kind = "invalid_request_error" if refusal.status < 429 else "rate_limit_error" if refusal.status == 429 else "error"
     code = "model_not_found" if refusal.status == 404 and refusal.field == "agent" else None
-    return CompletionError(CompletionErrorDetail(str(refusal), kind, code, refusal.field or None))
+    field = _FIELDS.get(refusal.field, refusal.field)
+    return CompletionError(CompletionErrorDetail(str(refusal), kind, code, field or None))
 
 
 async def chunks(asked: Asked, run: str, frames: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The events of a run as chunks of a completion."""
     first: JsonObject = {"role": "assistant", "content": ""}
+    complete = False
     yield _chunk(asked, run, first)
     async for frame in frames:
         events = [msgspec.json.decode(data) for data in _DATA.findall(frame)]
@@ -197,12 +205,16 @@ async def chunks(asked: Asked, run: str, frames: AsyncIterator[bytes]) -> AsyncI
             match event:
                 case {"type": "text", "delta": delta} if delta:
                     yield _chunk(asked, run, {"content": delta})
-                case {"type": "error", "error": error}:
-                    yield _data(error_body(Refusal(500, str(error))))
                 case {"type": "done"}:
-                    yield _chunk(asked, run, {}, finish="stop")
+                    complete = True
+                    if (error := event.get("error")) and not event.get("content"):
+                        yield _data(error_body(Refusal(500, str(error))))
+                    else:
+                        yield _chunk(asked, run, {}, finish="length" if error else "stop")
                     if asked.usage:
                         yield _chunk(asked, run, None, usage=_usage(event))
+    if not complete:
+        yield _data(error_body(Refusal(503, "The server is stopping; the run goes on at another one.")))
     yield b"data: [DONE]\n\n"
 
 

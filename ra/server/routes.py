@@ -310,7 +310,7 @@ def _retry(seconds: int | None) -> dict[str, str]:
 def _refusal(refusal: Refusal, path: str) -> Response:
     extra = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
     # The rest of a body that is not read must not be taken for the next request.
-    headers = {"Connection": "close"} | _retry(refusal.retry_after_s) | extra
+    headers = {"Connection": "close"} | refusal.headers | extra
     return _json(_error_body(refusal, path), refusal.status, headers)
 
 

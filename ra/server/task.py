@@ -23,13 +23,19 @@ _SENDER = re.compile(r"[^\x00-\x1f\x7f]{0,256}")
 
 
 class Refusal(Exception):
-    """The request is not taken. `field` names what is wrong in the body."""
+    """The request is not taken. `field` names what is wrong in the body.
 
-    def __init__(self, status: int, text: str, *, field: str = "", retry_after_s: int | None = None) -> None:
+    `ran`: its task was run, and sent again it would be run again. OpenAI's clients repeat every 5xx unless told.
+    """
+
+    def __init__(
+        self, status: int, text: str, *, field: str = "", retry_after_s: int | None = None, ran: bool = False
+    ) -> None:
         super().__init__(text)
         self.status = status
         self.field = field
         self.retry_after_s = retry_after_s
+        self.ran = ran
 
     @property
     def body(self) -> JsonObject:
@@ -37,7 +43,8 @@ class Refusal(Exception):
 
     @property
     def headers(self) -> dict[str, str]:
-        return {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+        retry_after = {} if self.retry_after_s is None else {"Retry-After": str(self.retry_after_s)}
+        return retry_after | ({"X-Should-Retry": "false"} if self.ran else {})
 
 
 class TaskContext(Value, frozen=True):

@@ -1,12 +1,16 @@
 """Any OpenAI client can use an agent: the real `openai` package against a real `ra serve`."""
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import openai
 import pytest
 
-from ra.providers.script import Step
+from ra.core.value import JsonObject
+from ra.providers.script import Fault, Step
+from ra.server import completions
+from ra.server.task import Task, TaskContext
 from ra.testing.server import LoopbackServer
 from tests.cli.conftest import Shell
 from tests.server.conftest import AGENTS, Daemon, asked
@@ -24,7 +28,12 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     shell = Shell(tmp_path_factory.mktemp("openai"))
     (shell.home / ".config/ra").mkdir(parents=True, exist_ok=True)
     (shell.home / ".config/ra/ra.yaml").write_text(AGENTS)
-    with LoopbackServer("anthropic", lambda body: Step(text="Hello, world.")) as model:
+
+    def script(body: JsonObject) -> Step:
+        fault = Fault("status", status=403, message="No.") if asked(body).startswith("fail") else None
+        return Step(text="Hello, world.", fault=fault)
+
+    with LoopbackServer("anthropic", script) as model:
         shell.serve(model)
         daemon = Daemon(shell)
         yield Served(daemon, model)
@@ -84,7 +93,7 @@ def test_models_are_the_agents(served: Served) -> None:
 def test_mistakes_are_errors_of_the_client(served: Served) -> None:
     with pytest.raises(openai.NotFoundError, match="devops-agent") as unknown:
         served.client.chat.completions.create(model="devops-agnt", messages=[{"role": "user", "content": "hi"}])
-    assert unknown.value.code == "model_not_found"
+    assert (unknown.value.code, unknown.value.param) == ("model_not_found", "model")
     image = {"type": "image_url", "image_url": {"url": "data:,"}}
     with pytest.raises(openai.BadRequestError, match="not supported"):
         served.client.chat.completions.create(model="ra", messages=[{"role": "user", "content": [image]}])
@@ -105,3 +114,41 @@ def test_a_message_without_text_is_refused(served: Served, tmp_path: Path) -> No
     for messages in ([], [{"role": "user", "content": ""}], [{"role": "assistant", "content": "hi"}]):
         status, body, _ = served.daemon.ask("POST", "/v1/chat/completions", {"messages": messages})
         assert (status, body["error"]["type"]) == (400, "invalid_request_error")
+
+
+def test_a_run_that_failed_is_not_run_again_by_the_client(served: Served) -> None:
+    patient = served.client.with_options(max_retries=2)
+    before = len(served.model.bodies)
+    with pytest.raises(openai.InternalServerError, match="403"):
+        patient.chat.completions.create(model="ra", messages=[{"role": "user", "content": "fail"}])
+    assert len(served.model.bodies) == before + 1
+    with pytest.raises(openai.APIError, match="403"):
+        list(patient.chat.completions.create(model="ra", messages=[{"role": "user", "content": "fail"}], stream=True))
+    assert len(served.model.bodies) == before + 2
+
+
+@pytest.mark.parametrize(
+    ("frames", "end"),
+    [
+        ([b'data: {"type":"done","content":"Hi"}\n\n'], b'"finish_reason":"stop"'),
+        (
+            [b'data: {"type":"error","error":"No."}\n\ndata: {"type":"done","error":"No.","content":"H"}\n\n'],
+            b'"length"',
+        ),
+        ([b'data: {"type":"error","error":"No."}\n\ndata: {"type":"done","error":"No.","content":""}\n\n'], b'"No."'),
+        ([b'data: {"type":"text","delta":"H"}\n\n'], b'"The server is stopping'),
+    ],
+)
+def test_a_stream_says_how_it_ended(frames: list[bytes], end: bytes) -> None:
+    request = completions.Asked(Task("", "hi", TaskContext("openai", "c")), "ra", stream=True, usage=False)
+
+    async def told() -> list[bytes]:
+        async def run() -> AsyncIterator[bytes]:
+            for frame in frames:
+                yield frame
+
+        return [chunk async for chunk in completions.chunks(request, "1", run())]
+
+    *_, last, done = asyncio.run(told())
+    assert done == b"data: [DONE]\n\n"
+    assert end in last
