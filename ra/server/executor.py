@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from ra.core.errors import RaError, SessionInUse, StoreAway
+from ra.core.errors import RaError, SessionInUse, StoreAway, StoreError
 from ra.core.events import Warned
 from ra.core.model import TokenCounts
 from ra.server import responses
@@ -17,6 +17,7 @@ from ra.server.sessions import Chats, Neighbours, message_of, origin_of
 from ra.server.task import Task, TaskContext
 from ra.session.log import LogLevel
 
+STORE_S = 2  # when to come back to a store that cannot be used
 IN_USE_S = 5  # when to ask again for a session that another process writes
 
 
@@ -55,6 +56,8 @@ class Executor:
             raise
         except RaError as error:
             self.tell(task, f"task {task.name} cannot run: {error}", level="error")
+            if isinstance(error, StoreError):  # a full disk, a database that is mended: that may pass
+                return TaskAnswer(503, {"error": str(error)}, ran=False, retry_after_s=STORE_S)
             return TaskAnswer(500, {"error": str(error)}, ran=False)
         complete = False
         try:

@@ -32,6 +32,7 @@ from ra.server.bodies import (
     SessionList,
     SessionWithMessages,
 )
+from ra.server.executor import STORE_S
 from ra.server.metrics import MEDIA
 from ra.server.openapi import document
 from ra.server.queue import TaskAnswer
@@ -326,7 +327,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 async def _failed(request: Request, error: Exception) -> Response:
     if isinstance(error, StoreError):  # that may pass
-        return _refusal(Refusal(503, str(error), retry_after_s=2), request.scope["path"])
+        return _refusal(Refusal(503, str(error), retry_after_s=STORE_S), request.scope["path"])
     return _json(_error_body(Refusal(500, str(error)), request.scope["path"]), 500)
 
 

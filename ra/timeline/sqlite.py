@@ -40,15 +40,23 @@ class SqliteStore:
     def __init__(self, path: Path, *, clock: Callable[[], float] = time.time, busy_s: float = 10.0) -> None:
         self.path = path
         self._clock = clock
-        self._database = Database(path, busy_s=busy_s)
+        self._busy_s = busy_s
+        self._newest = Database(path, busy_s=busy_s)
         self._locks = path.parent / "locks"
 
     @property
     def place(self) -> str:
         return str(self.path)
 
+    @property
+    def _database(self) -> Database:
+        """The file at the path now. Sessions that are open keep the one they were opened in: their keys are of that."""
+        if self._newest.gone:
+            self._newest = Database(self.path, busy_s=self._busy_s)
+        return self._newest
+
     def close(self) -> None:
-        self._database.close()
+        self._newest.close()
 
     def create(self, project: str, *, agent: str = "", channel: str = "", chat_id: str = "") -> "SqliteTimeline":
         row = store.new_row(project, self._clock(), agent=agent, channel=channel, chat_id=chat_id)

@@ -239,6 +239,11 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._opened: os.stat_result | None = None  # the file behind the connection
 
+    @property
+    def gone(self) -> bool:
+        """Whether the file that was opened is no longer the one at the path."""
+        return self._opened is not None and not _is_at(self.path, self._opened)
+
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
         """The connection, or None while nothing was ever stored. Raises StoreError."""
@@ -252,17 +257,15 @@ class Database:
     def writing(self) -> Iterator[sqlite3.Connection]:
         """A transaction: on the disk when it ends, or not there at all. Raises StoreError.
 
-        In WAL mode SQLite writes on into a file that has been deleted. A new one is not opened in its place: sessions
-        that are open have their keys from the old one.
+        In WAL mode SQLite writes on into a file that has been deleted.
         """
         with self._guard, translated(self.path):
             if self._connection is None:
                 self._connection = create(self.path, busy_s=self._busy_s)
                 self._opened = self.path.stat()
-            if self._opened is None or not _is_at(self.path, self._opened):
+            if self.gone:
                 raise StoreError(
-                    f"{self.path} was moved away or deleted while this process had it open. Start the process again; "
-                    "until then it stores nothing."
+                    f"{self.path} was moved away or deleted while this session was open: what follows is not stored."
                 )
             with transaction(self._connection):
                 yield self._connection

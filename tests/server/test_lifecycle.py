@@ -1,5 +1,6 @@
 """Is anything lost? Clients that vanish, servers that are stopped or killed, keys that come twice."""
 
+import contextlib
 import signal
 import socket
 import sqlite3
@@ -240,3 +241,24 @@ def _quietly(daemon: Daemon, message: str, key: str) -> None:
 
 def _events(shell: Shell, session: str) -> list[Any]:
     return list(SqliteStore(Path(shell.env["RA_HOME"]) / "ra.db").open(session, write=False).events())
+
+
+def test_a_damaged_store_is_told_and_the_server_goes_on_when_it_is_moved_away(
+    model: Model, start: Any, shell: Shell
+) -> None:
+    model()
+    daemon: Daemon = start()
+    assert daemon.task("before", "a")[0] == 200
+    store = Path(shell.env["RA_HOME"]) / "ra.db"
+    with contextlib.closing(sqlite3.connect(store)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    with store.open("r+b") as file:
+        file.seek(4096)
+        file.write(b"\xff" * 5 * 4096)
+    body = {"message": "during", "context": {"channel": "test", "chatId": "new"}}
+    status, told, headers = daemon.ask("POST", "/task", body)
+    assert (status, "is damaged" in told["error"], headers["retry-after"]) == (503, True, "2")
+    for path in store.parent.glob("ra.db*"):
+        path.rename(path.with_name(f"away-{path.name}"))
+    assert "error" not in daemon.task("after", "new")[1]
+    assert daemon.messages("new") == [("user", "after"), ("assistant", "Hello, world.")]

@@ -260,12 +260,15 @@ def test_a_database_that_is_deleted_under_an_open_session_is_told_and_not_writte
     timeline.append(prompt("one"))
     for file in tmp_path.glob("ra.db*"):
         file.unlink()
-    with pytest.raises(StoreError, match=r"was moved away or deleted while this process had it open"):
+    with pytest.raises(StoreError, match=r"was moved away or deleted while this session was open"):
         timeline.append(prompt("two"))
     SqliteStore(tmp_path / "ra.db").create("/q").append(prompt("of another process"))
     with pytest.raises(StoreError, match=r"was moved away or deleted"):
         timeline.append(prompt("three"))
     assert [info.project for info in SqliteStore(tmp_path / "ra.db").sessions()] == ["/q"]
+    assert [event.fact for event in timeline.events()] == [prompt("one")]
+    store.create("/r").append(prompt("of the same process, later"))
+    assert {info.project for info in store.sessions()} == {"/q", "/r"}
 
 
 def test_a_disk_that_is_full_from_the_start_is_told(tmp_path: Path) -> None:
