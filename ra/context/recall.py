@@ -122,7 +122,7 @@ def _search(words: str, timeline: Timeline, view: View | None) -> str:
     hits = sorted(hits, key=lambda hit: hit.session == timeline.session and hit.at in visible)[:HITS]
     places = (f"#{hit.at}" if hit.session == timeline.session else f"session {hit.session} #{hit.at}" for hit in hits)
     lines = [f"{place}: {' '.join(hit.snippet.split())}" for place, hit in zip(places, hits, strict=True)]
-    return "\n".join((*lines, 'recall("#N") reads one of them word for word.'))
+    return "\n".join((*lines, 'Recall "#N" to read one of them word for word.'))
 
 
 def _visible(view: View) -> frozenset[int]:

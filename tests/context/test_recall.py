@@ -83,7 +83,7 @@ def test_words_are_searched_for():
     assert found.splitlines() == [
         "#12: the red button",
         "session other #3: red",
-        'recall("#N") reads one of them word for word.',
+        'Recall "#N" to read one of them word for word.',
     ]
     assert recall("blue", Recorded(Log())).startswith('Nothing was found for "blue".')
     assert recall("  ", Recorded(Log())).startswith("Nothing was found")
