@@ -236,7 +236,7 @@ class Quotes:
         for place in self._said.places:
             typed = self._said.typed[place]
             for number, (sentence, rank) in enumerate(zip(typed.sentences, self._ranks(typed), strict=True)):
-                if rank >= 2:
+                if rank >= 2 or number in self._said.replaced[place]:
                     text = typed.text[sentence.start : sentence.end].strip()
                     replaced_at, _ = self._said.replaced[place].get(number, (0, 0))
                     rows.append(Statement(place[0], text, replaced_at, _spaced(text) in visible_text))

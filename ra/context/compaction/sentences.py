@@ -203,7 +203,9 @@ _LAYS_DOWN = re.compile(
     r"|\b(?:verwende|benutze|nutze|achte)\b"
     r"|\b(?:siempre|nunca|sólo|solo|debe[ns]?|usa|utiliza|toujours|jamais|ne|pas|doit|doivent|utilise[rz]?|uniquement"
     r"|sempre|mai|deve|usare|devem|apenas|não)\b|\b(?:всегда|никогда|нельзя|только|должн\w+|используй\w*|не)\b"
-    r"|最多|至少|不超过|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|回答|先|不带|ください|しないで|必ず|常に|항상|반드시|마세요"
+    r"|\b(?:nooit|altijd|alleen|geen|niet|zawsze|nigdy|tylko|nie|zaman|asla|sadece|sakın|hiçbir)\b"
+    r"|(?<!\w)(?:हमेशा|सदा|कभी|केवल|सिर्फ़?|मत|नहीं|न)(?=[\s।.,!]|$)"
+    r"|最多|至少|不超过|一律|统一|每次|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|回答|先|不带|ください|しないで|必ず|常に|항상|반드시|마세요"
     r"|يجب|ممنوع|دائما|دائمًا|أبدا|أبدًا|فقط|استخدم|أجب|بدون|لا(?=\s)",
     re.I,
 )
