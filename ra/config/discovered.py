@@ -101,7 +101,7 @@ class DiscoveredFiles:
             for skill in (self.skills.skills if self.skills else ())
             if skill.unused
         )
-        notes = (Ignored(*_parted(note)) for note in (*self.notes, *self._resolved.notes))
+        notes = (Ignored(*_parted(note)) for note in (*self.notes, *self.instructions.repeated, *self._resolved.notes))
         return (*files, *servers, *heads, *notes)
 
     @property

@@ -31,10 +31,14 @@ _INVISIBLE = re.compile("[\U000e0000-\U000e007f\u200b\u2060-\u2064\u202a-\u202e\
 
 
 class Discovered(Value, frozen=True):
-    """What was found, in order, and what was left out or looks odd, one line each."""
+    """What was found, in order, and what was left out or looks odd, one line each.
+
+    `repeated` was left out too, but nothing is lost by it: `CLAUDE.md` is often a link to `AGENTS.md`.
+    """
 
     sections: tuple[Section, ...] = ()
     notes: tuple[str, ...] = ()
+    repeated: tuple[str, ...] = ()
 
 
 class _Bounds(Value, frozen=True):
@@ -132,13 +136,14 @@ class _Gathering:
     def __init__(self, given: Collection[Section], home: Path | None, uid: int | None) -> None:
         self._sections: list[Section] = []
         self._notes: list[str] = []
+        self._repeated: list[str] = []
         self._names = {section.name for section in given}
         self._contents = {_body(section) for section in given}
         self._home = home
         self._uid = os.geteuid() if uid is None else uid
 
     def discovered(self) -> Discovered:
-        return Discovered(tuple(self._sections), tuple(self._notes))
+        return Discovered(tuple(self._sections), tuple(self._notes), tuple(self._repeated))
 
     def folders(self, folders: Iterable[Path], bounds: _Bounds, patterns: Sequence[str]) -> None:
         for folder in folders:
@@ -194,7 +199,7 @@ class _Gathering:
         if section is None:
             return None
         if _body(section) in self._contents:
-            self._notes.append(f"{name}: the same text as a file before it, left out")
+            self._repeated.append(f"{name}: the same text as a file before it, left out")
             return None
         self._contents.add(_body(section))
         self._sections.append(section)

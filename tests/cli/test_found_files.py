@@ -79,6 +79,13 @@ def test_a_command_that_is_nearly_one_or_cannot_be_used_is_answered_not_paid(
     assert len(hello.requests) == 1
 
 
+def test_two_names_of_one_instruction_file_are_listed_and_no_warning(shell: Shell, hello: LoopbackServer) -> None:
+    (shell.project / "AGENTS.md").write_text("Whole cents.")
+    (shell.project / "CLAUDE.md").symlink_to("AGENTS.md")
+    assert shell.ra("--no-session", "hi there").stderr == b""
+    assert b"AGENTS.md\tignored\tthe same text as a file before it" in shell.ra("--show-context").stdout
+
+
 def test_instruction_files_of_subdirectories_are_listed_with_what_makes_them_read(shell: Shell, project: Path) -> None:
     for folder in ("node_modules/x", "a/node_modules/y"):
         (project / folder).mkdir(parents=True)

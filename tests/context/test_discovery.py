@@ -102,7 +102,7 @@ def test_a_link_inside_the_project_is_followed_and_the_same_text_comes_once(tmp_
     root = project(tmp_path, AGENTS="rules")
     (root / "CLAUDE.md").symlink_to("AGENTS.md")
     assert discover(root, root) == Discovered(
-        (section("CLAUDE.md", "rules"),), ("AGENTS.md: the same text as a file before it, left out",)
+        (section("CLAUDE.md", "rules"),), repeated=("AGENTS.md: the same text as a file before it, left out",)
     )
 
 
