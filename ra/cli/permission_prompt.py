@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import textwrap
 import threading
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
@@ -18,6 +17,7 @@ from typing import Literal, TypeVar
 import msgspec
 
 from ra.cli.output import Streams
+from ra.cli.repl.wrap import question_rows
 from ra.core.asking import Answer, Asker, FieldValue, Question, field_label, read_field
 from ra.core.messages import ToolCall
 from ra.core.text import clean, visible
@@ -138,8 +138,7 @@ def _filled_in(question: Question, streams: Streams, stop: threading.Event) -> A
 
 def wrapped(words: str, keys: Mapping[str, str]) -> str:
     """A question with its keys, broken between words."""
-    text = f"{words}  " + " · ".join(f"{key} {word}" for key, word in keys.items())
-    return "\n".join(textwrap.wrap(text, max(20, shutil.get_terminal_size().columns - 2), break_on_hyphens=False))
+    return "\n".join(question_rows(words, keys, max(20, shutil.get_terminal_size().columns - 2)))
 
 
 def _edited_text(call: ToolCall, streams: Streams, stop: threading.Event) -> str:

@@ -24,10 +24,13 @@ class _EndRequested(Exception):
     """A signal asked the reaper to end everything."""
 
 
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+"""Blocked, and waited for: one that came just before `os.wait` would be handled only when the child has ended."""
+
+
 def main(order: "dict[str, Any]") -> "NoReturn":
-    signal.signal(signal.SIGTERM, _request_end)
-    signal.signal(signal.SIGINT, _request_end)
-    signal.signal(signal.SIGHUP, _request_end)
+    signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    signal.signal(signal.SIGCHLD, lambda number, frame: None)  # macOS drops a signal that nobody handles
     code = 143
     try:
         _adopt(order["parent"])
@@ -35,13 +38,8 @@ def main(order: "dict[str, Any]") -> "NoReturn":
     except _EndRequested:
         pass
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         _end_all()
     os._exit(code)
-
-
-def _request_end(number: int, frame: object) -> None:
-    raise _EndRequested
 
 
 def _adopt(parent: int) -> None:
@@ -60,17 +58,21 @@ def _run(order: "dict[str, Any]") -> int:
     child = os.fork()
     if child == 0:
         _become(order, reaper)
-    while True:
-        ended, status = os.wait()
-        if ended == child:
-            return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+    while signal.sigwait(_SIGNALS) == signal.SIGCHLD:
+        ended = -1
+        while ended:
+            ended, status = os.waitpid(-1, os.WNOHANG)
+            if ended == child:
+                return os.waitstatus_to_exitcode(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)
+    raise _EndRequested
 
 
 def _become(order: "dict[str, Any]", reaper: int) -> "NoReturn":
     """In the child: becomes the command."""
     try:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE):
+        for number in (*_SIGNALS, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
         os.setsid()
         if _LINUX:  # pragma: no branch - macOS has no such signal
             ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from ra.system import reaper
@@ -13,11 +14,13 @@ from ra.system import reaper
 START = "import marshal, sys; from ra.system import reaper; reaper.main(marshal.load(sys.stdin.buffer))"
 
 
-def started(*argv: str, parent: int | None = None) -> "subprocess.Popen[str]":
+def started(*argv: str, parent: int | None = None, first: Callable[[], None] | None = None) -> "subprocess.Popen[str]":
     """`-S` would hide what measures, so the reaper runs without it here."""
     order = marshal.dumps({"argv": list(argv), "parent": os.getpid() if parent is None else parent})
     pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, "-c", START], stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT)
+    process = subprocess.Popen(
+        [sys.executable, "-c", START], stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, preexec_fn=first
+    )
     assert process.stdin
     process.stdin.write(order)
     process.stdin.close()
@@ -49,6 +52,14 @@ def line_of(path: Path) -> str:
 def test_the_end_of_the_command_is_its_own() -> None:
     assert ended(started("sh", "-c", "echo out; exit 3")) == (3, "out\n")
     assert ended(started("sh", "-c", "kill -9 $$")) == (137, "")
+
+
+def test_a_signal_that_comes_before_it_is_waited_for_is_not_lost() -> None:
+    def interrupted() -> None:
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    assert ended(started("sleep", "60", first=interrupted)) == (143, "")
 
 
 def test_a_command_that_is_not_there_is_told() -> None:

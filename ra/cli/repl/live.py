@@ -1,7 +1,6 @@
 """Let typing and streaming share one terminal: finished text scrolls up, input and status stay below it."""
 
 import asyncio
-import textwrap
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -41,6 +40,7 @@ from ra.cli.repl.question import QuestionPanel
 from ra.cli.repl.screen import at_once as in_one_write
 from ra.cli.repl.screen import keyboard, screen
 from ra.cli.repl.terminal import Act, Choice, Fragments, Moving, Picked
+from ra.cli.repl.wrap import question_rows
 
 MENU = 8  # rows that a menu of completions may take
 PROMPT = "› "
@@ -321,7 +321,7 @@ class Live:
             self.picker.narrow(self.buffer.text if self.picker.search else "")
             fragments = self.picker.fragments(size.columns, max(8, size.rows - 5))
         elif self.question is not None:  # timers stand still while a person is asked
-            rows = textwrap.wrap(self.question.text, max(10, size.columns - 1), break_on_hyphens=False)
+            rows = question_rows(self.question.text, self.question.keys, max(10, size.columns - 1))
             fragments = [("class:question", row + "\n") for row in rows]
         elif self._moving is not None and not self._closed and self._reply is None:
             fragments = self._moving.above(size.columns, max(1, size.rows // 2 - 2))

@@ -13,9 +13,9 @@ class QuestionPanel:
     """One question and its answer. Whoever reads the keyboard tells it the keys."""
 
     def __init__(self, text: str, keys: Mapping[str, str], *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.text = f"{text}  " + " · ".join(f"{key} {word}" for key, word in keys.items())
+        self.text = text
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
-        self._keys = keys
+        self.keys = keys
         self._clock = clock
         self._asked = clock()
         self._held = ""  # an answer, if nothing follows it
@@ -36,7 +36,7 @@ class QuestionPanel:
             return held + key
         if now - self._asked < SEEN_S or (writing and now - before < QUIET_S):
             return key
-        if key.lower() not in self._keys:
+        if key.lower() not in self.keys:
             return key
         self._held = key.lower()
         self._timer = asyncio.get_running_loop().call_later(ALONE_S, self._settle, self._held)

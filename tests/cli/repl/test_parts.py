@@ -18,7 +18,7 @@ from ra.cli.repl.question import ALONE_S, QUIET_S, SEEN_S, QuestionPanel
 from ra.cli.repl.resume_banner import Exchange, Recap, recap
 from ra.cli.repl.screen import PASTE_END, _Parser
 from ra.cli.repl.status import Status
-from ra.cli.repl.wrap import last_rows
+from ra.cli.repl.wrap import last_rows, question_rows
 from ra.core.facts import Said, TimelineEvent
 from ra.core.messages import Message, Text, ToolCall, say
 from ra.core.model import Usage
@@ -60,6 +60,14 @@ def test_code_is_shown_as_it_is_written_without_frame_or_padding(lines: list[str
     lines = [visible(line) for line in lines if "```" not in line]
     text = ESCAPE.sub("", rendered("```python\n" + "\n".join([*lines, "```", ""]), []))
     assert text == "".join(line + "\n" for line in lines)
+
+
+def test_a_question_is_broken_between_words_and_never_inside_what_a_key_does() -> None:
+    keys = {"n": "no", "y": "yes", "a": "all edits this session", "e": "edit"}
+    rows = question_rows("Edit 文档/很长的中文文件名称测试.py?", keys, 39)
+    assert rows == ["Edit 文档/很长的中文文件名称测试.py?", "n no · y yes ·", "a all edits this session · e edit"]
+    assert max(map(cell_len, question_rows("文" * 60, keys, 30))) <= 30
+    assert question_rows("Send it?", {"n": "no", "y": "yes"}, 80) == ["Send it?  n no · y yes"]
 
 
 def test_a_plain_paper_shows_the_source() -> None:
