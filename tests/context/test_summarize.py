@@ -105,7 +105,7 @@ async def _breaks(request: Request) -> Reply:
 
 
 @pytest.mark.parametrize(
-    ("call", "reason"), [(_fails, "529 overloaded"), (_breaks, "cut"), (summaries(" ")[0], "nothing")]
+    ("call", "reason"), [(_fails, "529 overloaded"), (_breaks, "cut"), (summaries(" ")[0], "the answer was empty")]
 )
 def test_when_the_model_fails_an_index_stands_in_and_a_warning_is_given(call, reason):
     one, _ = filled(summarize=call)

@@ -146,7 +146,7 @@ def test_a_retry_after_beyond_patience_fails_at_once() -> None:
     with LoopbackServer("google", [STEP], faults=[Fault("status", status=503, retry_after="3600")]) as server:
         (error,) = ask("google", server, instant=False)
     assert isinstance(error, Unavailable)
-    assert "asks to wait 60 min" in str(error)
+    assert "asks ra to wait 60 min" in str(error)
 
 
 @pytest.mark.parametrize("chunk", ["event", 3])
