@@ -116,7 +116,7 @@ def test_when_the_model_fails_an_index_stands_in_and_a_warning_is_given(call, re
     assert assembly.tokens <= 6000
     spent = [fact.usage for fact in assembly.facts if isinstance(fact, Spent)]
     # An answer that broke off is billed by the session, which heard it.
-    assert spent == ([Usage(input=100, output=20)] if reason == "nothing" else [])
+    assert spent == ([Usage(input=100, output=20)] if reason == "the answer was empty" else [])
 
 
 def test_a_model_that_never_answers_is_given_up():
