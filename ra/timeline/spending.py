@@ -53,11 +53,6 @@ class SpendingDatabase(Protocol):
 class Transaction(Protocol):
     """Statements with `?` for their values."""
 
-    @property
-    def lock_rows(self) -> str:
-        """The suffix of a SELECT that makes other transactions wait for this one."""
-        ...
-
     def execute(self, statement: str, values: Sequence[object]) -> Cursor: ...
 
 
@@ -90,20 +85,15 @@ class DailySpending:
         """Reserve up to `worst` dollars of what is left, and at least `least`. Raises Stopped, StoreError."""
         day, scopes = self._day(), self._scopes(channel, sender)
         with self._database.transaction() as transaction:
+            # Adding nothing makes the rows that are missing, locks them, and tells what they hold.
+            spent = self._add(transaction, scopes, day, 0)
             granted = _nano(worst)
             for (scope, name), limit in scopes.items():
-                key = (self.agent, scope, name, day)
-                transaction.execute(
-                    "INSERT INTO ra_spending (agent, scope, name, day, nano) VALUES (?, ?, ?, ?, 0) "
-                    "ON CONFLICT DO NOTHING",
-                    key,
-                )
-                select = "SELECT nano FROM ra_spending WHERE agent = ? AND scope = ? AND name = ? AND day = ?"
-                spent = transaction.execute(select + transaction.lock_rows, key).fetchone()[0]
-                if limit and _nano(Decimal(str(limit))) - spent < granted:
-                    granted = _nano(Decimal(str(limit))) - spent
+                left = _nano(Decimal(str(limit))) - spent[scope, name]
+                if limit and left < granted:
+                    granted = left
                     if granted < _nano(least):
-                        raise self._stopped(scope, name, limit, spent)
+                        raise self._stopped(scope, name, limit, spent[scope, name])
             reservation = secrets.token_hex(8)
             self._add(transaction, scopes, day, granted)
             transaction.execute(
@@ -122,13 +112,21 @@ class DailySpending:
             nano, day = held or (0, self._day())
             self._add(transaction, self._scopes(channel, sender), day, _nano(dollars) - nano)
 
-    def _add(self, transaction: Transaction, scopes: Mapping[tuple[str, str], float], day: str, nano: int) -> None:
-        for scope, name in scopes:
-            transaction.execute(
-                "INSERT INTO ra_spending (agent, scope, name, day, nano) VALUES (?, ?, ?, ?, ?) "
-                "ON CONFLICT (agent, day, scope, name) DO UPDATE SET nano = ra_spending.nano + excluded.nano",
-                (self.agent, scope, name, day, nano),
-            )
+    def _add(
+        self, transaction: Transaction, scopes: Mapping[tuple[str, str], float], day: str, nano: int
+    ) -> dict[tuple[str, str], int]:
+        """Add an amount to each scope, in one statement; what they hold then."""
+        rows = ", ".join(["(?, ?, ?, ?, ?)"] * len(scopes))
+        cursor = transaction.execute(
+            f"INSERT INTO ra_spending (agent, scope, name, day, nano) VALUES {rows} "
+            "ON CONFLICT (agent, day, scope, name) DO UPDATE SET nano = ra_spending.nano + excluded.nano "
+            "RETURNING scope, name, nano",
+            [value for scope, name in scopes for value in (self.agent, scope, name, day, nano)],
+        )
+        sums: dict[tuple[str, str], int] = {}
+        while (row := cursor.fetchone()) is not None:
+            sums[row[0], row[1]] = int(row[2])
+        return sums
 
     def _scopes(self, channel: str, sender: str) -> dict[tuple[str, str], float]:
         """The scopes, always in the same order, so that two transactions cannot deadlock."""
@@ -168,8 +166,6 @@ def _nano(dollars: Decimal) -> int:
 
 
 class SqliteTransaction:
-    lock_rows = ""  # BEGIN IMMEDIATE locks the whole file
-
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
 
@@ -210,8 +206,6 @@ class SqliteSpending:
 
 
 class PostgresTransaction:
-    lock_rows = " FOR UPDATE"
-
     def __init__(self, connection: Any) -> None:
         self._connection = connection
 
