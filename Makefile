@@ -50,7 +50,7 @@ format: $(STAMP)  ## format and mend what can be mended
 	$(BIN)/ruff check --fix --quiet . || true
 	$(BIN)/ruff format .
 
-bench: $(STAMP)  ## measure start-up, steps and the engine, as ratios in one run; RA_TRACE=FILE: replay that transcript; RA_BEFORE=RA: beside another version
+bench: $(STAMP)  ## measure start-up, steps and the engine, as ratios in one run; RA_TRACE=FILE: replay that transcript; RA_BFCL=FILE.whl: ask its memory questions; RA_BEFORE=RA: beside another version
 	$(BIN)/python -m tests.bench
 
 wheel: $(STAMP)  ## build the wheel, install it in a fresh environment, and ask it something there
