@@ -120,18 +120,24 @@ class Trace:
     def _measure(self) -> float:
         """What the growth from bill to bill says of the messages between; the tokens for one of ours."""
         counted = estimated = shown_tokens = 0
-        before: RecordedCall | None = None
+        last_bill: int | None = None
+        added: list[Message] = []  # since the last bill: calls without one may lie between
         fixed: tuple[ToolSpec | Section, ...] = ()
         for call, sent in zip(self.calls, self.sent, strict=True):
             extends = sent.keep == shown_tokens and sent.fixed == fixed
             shown_tokens, fixed = sent.keep + len(sent.added), sent.fixed
-            if extends and before and before.usage and call.usage and sent.added:
-                grown = call.usage.total_input - before.usage.total_input
-                plain = self.estimator.messages(sent.added)
+            if extends:
+                added += sent.added
+            else:
+                last_bill, added = None, []
+            if call.usage is None:
+                continue
+            if last_bill is not None and added:
+                grown, plain = call.usage.total_input - last_bill, self.estimator.messages(added)
                 if _CREDIBLE[0] <= grown / max(plain, 1) <= _CREDIBLE[1]:
                     counted, estimated = counted + grown, estimated + plain
-                    self._share(sent.added, grown, plain)
-            before = call
+                    self._share(added, grown, plain)
+            last_bill, added = call.usage.total_input, []
         if estimated:
             return counted / estimated
         return next((factor for part, factor in _FACTORS if part in self.model.lower()), 1.0)

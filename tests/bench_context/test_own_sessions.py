@@ -64,3 +64,15 @@ def check(events: list[TimelineEvent]) -> None:
     assert abs(result.calibration.difference) <= 0.01
     assert abs(result.calibration.predicted_difference) <= 0.01
     assert result.calibration.outside == 0
+
+
+def test_what_lies_between_two_bills_is_measured_by_them_also_where_calls_between_have_none(tmp_path: Path) -> None:
+    events = session(tmp_path, agent__compaction__contextWindow=24_000)
+    bills = [event for event in events if isinstance(event.fact, Spent)]
+    half = compare(
+        "x", "x", OPUS, [e for e in events if e not in bills[1::2]], Conditions(Prices({}, None), strategies=())
+    )
+    assert half is not None
+    assert half.calibration is not None
+    assert half.calibration.unbilled == len(bills) // 2
+    assert abs(half.calibration.predicted / half.calibration.billed - 1) < 0.03
