@@ -1,4 +1,4 @@
-"""A session as MCP servers meet it: they may ask its user and its model while they work on its calls."""
+"""Represents a session towards MCP servers: while they work on its calls, they may ask its user and its model."""
 
 import asyncio
 import contextlib
@@ -22,7 +22,7 @@ from ra.tools.workspace import Workspace
 
 
 class RunningCall:
-    """A call that has a `deadline`, which stands still while somebody else is waited for."""
+    """A call with a `deadline`, which is suspended while its server waits for the user or the model."""
 
     def __init__(self, call: ToolCall, deadline: asyncio.Timeout, ask: Asker | None, emit: Emit) -> None:
         self.call = call
@@ -49,7 +49,7 @@ class RunningCall:
 
 
 class ServerClient:
-    """Answers the questions of MCP servers for one session, by its rules and its user."""
+    """Answers the requests of MCP servers on behalf of one session, according to its rules and its user."""
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
@@ -57,7 +57,7 @@ class ServerClient:
 
     @contextlib.contextmanager
     def working(self, call: ToolCall, deadline: asyncio.Timeout, ask: Asker | None, emit: Emit) -> Iterator[None]:
-        """While a call runs, servers may ask about it."""
+        """Accepts requests of the call's server for as long as the call runs."""
         running = RunningCall(call, deadline, ask, emit)
         self._calls.append(running)
         try:
@@ -66,7 +66,7 @@ class ServerClient:
             self._calls.remove(running)
 
     async def fill_in(self, server: str, form: Form) -> dict[str, FieldValue] | None:
-        """What the user answers a server; None for a no, and where nobody can be asked."""
+        """The user's values for a server's form; None if the user declines or nobody can be asked."""
         approvals = self._workspace.approvals
         call = ToolCall("", f"{server_name(server)}__elicitation", {})
         running = self._latest(server)
@@ -88,9 +88,9 @@ class ServerClient:
         return None if any(field.required and field.name not in values for field in form.fields) else values
 
     async def ask_model(self, server: str, call: SideCall) -> Reply:
-        """An answer of the model for a server. A rule or the user allows it, as if it were a call.
+        """The model's answer to a server. A rule or the user must allow it, as if it were a tool call.
 
-        Raises Mistake when the user or the budget says no, or the model gives no answer.
+        Raises Mistake if the user or the budget forbids it, or if the model gives no answer.
         """
         running, session = self._latest(server), self._workspace.session
         if running is None or session is None:
@@ -114,12 +114,12 @@ class ServerClient:
                 raise Mistake(f"The model gave no answer: {error}") from error
 
     def _latest(self, server: str) -> RunningCall | None:
-        """The latest call to a tool of a server."""
+        """The latest running call to a tool of this server."""
         return next((call for call in reversed(self._calls) if call.is_of(server)), None)
 
     @contextlib.contextmanager
     def _paused(self, server: str) -> Iterator[None]:
-        """The time in which a server waits for us or for a person is not its own."""
+        """Suspends the deadlines of a server's calls: the time it waits for us or for a person does not count."""
         calls = [call for call in self._calls if call.is_of(server)]
         for call in calls:
             call.pause()

@@ -1,4 +1,4 @@
-"""One MCP server, through the official SDK: connected at the first need, and again after it broke."""
+"""Connects to one MCP server through the official SDK: on first use, and again after the connection broke."""
 
 import asyncio
 import contextlib
@@ -34,19 +34,19 @@ MAX_TOOLS = 1000
 MAX_SCHEMA_BYTES = 100_000
 MAX_INSTRUCTIONS = 20_000
 LOOK_S = 2.0
-"""How long a call waits to hear whether it has changed the tools of its server."""
+"""How long a call waits to learn whether it has changed its server's tools."""
 PROMPT = "prompt:"
 LIST_CHANGES = tuple(f"notifications/{part}/list_changed" for part in ("tools", "prompts", "resources"))
 
 
 class _NewProtocolOnly(Exception):
-    """The server refuses the handshake: it speaks only the protocol of 2026, which has none."""
+    """The server refused the handshake: it speaks only the 2026 protocol, which has none."""
 
 
 class McpConnection:
-    """One server. Everything here happens in one event loop, and the client lives in a task of its own:
+    """One server. Everything here runs in one event loop, and the client has its own task:
 
-    the SDK wants to be entered and left by the same task. `changed` hears that the server offers something else now.
+    the SDK must be entered and left by the same task. `changed` is called when the server's offer has changed.
     """
 
     def __init__(
@@ -65,9 +65,9 @@ class McpConnection:
         self._changed = changed
         self._tokens = tokens
         self._browser = browser
-        self._refused = 0  # the status with which the server sent us away
-        # The protocol of 2026 has no requests of servers, and most servers that ask their user still send some. So
-        # every server is met with the handshake of the protocol before, and with the new one where it wants that.
+        self._refused = 0  # the HTTP status if the server demanded a sign-in
+        # The 2026 protocol has no requests from server to client, yet most servers that ask their user still send them.
+        # So the handshake of the previous protocol is tried first, and the new one only if the server requires it.
         self._new_protocol = False
         self._root = root
         self._env = env
@@ -76,12 +76,12 @@ class McpConnection:
         self._client: asyncio.Future[Client] | None = None
         self._program: Program | None = None
         self._tools: list[Any] | None = None  # as the server last listed them
-        self._leave = asyncio.Event()  # the client shall be left
-        self._ended = asyncio.Event()  # the program has ended by itself
+        self._leave = asyncio.Event()  # asks the owner task to leave the client
+        self._ended = asyncio.Event()  # the program has exited by itself
         self._closed = False
 
     async def learn(self) -> Listing:
-        """What the server offers. Raises Unreachable."""
+        """Lists what the server offers. Raises Unreachable."""
         client = await self._connected()
         try:
             async with asyncio.timeout(self.server.timeout):
@@ -89,12 +89,12 @@ class McpConnection:
                 return await _listed(client, self._tools)
         except TimeoutError as error:
             raise Unreachable(self._late(), silent=True) from error
-        except Exception as error:  # the SDK raises whatever its layers raise
+        except Exception as error:  # the SDK passes on whatever its layers raise
             why = f"its tools cannot be listed: {_words(error)}"
             raise Unreachable(f"{why}{self._said() if self._ended.is_set() else ''}") from error
 
     async def call(self, tool: str, args: JsonObject, say: Say) -> Output:
-        """Raises Mistake for what the server says is wrong, and Unreachable."""
+        """Calls a tool. Raises Mistake for an error that the server reports, and Unreachable."""
 
         async def progress(progress: float, total: float | None, message: str | None) -> None:
             say(f"{message or f'{progress:g}' + (f' of {total:g}' if total else '')}\n")
@@ -108,7 +108,7 @@ class McpConnection:
         return output
 
     async def read(self, uri: str) -> tuple[Content, ...]:
-        """A resource, or the messages of a prompt: `prompt:NAME?argument=value`. Raises Mistake, Unreachable."""
+        """Reads a resource, or the messages of a prompt: `prompt:NAME?argument=value`. Raises Mistake, Unreachable."""
 
         async def ask(client: "Client") -> tuple[Content, ...]:
             if not uri.startswith(PROMPT):
@@ -120,38 +120,38 @@ class McpConnection:
         return await self._ask(ask)
 
     async def close(self) -> None:
-        """For good: who asks after this is told so."""
+        """Closes the connection for good: later calls raise Unreachable."""
         self._closed = True
         self._leave.set()
         if self._owner is not None:
             if self._client is not None and not self._client.done():
-                self._owner.cancel()  # a handshake hears of nothing else
+                self._owner.cancel()  # only cancellation ends a pending handshake
             await asyncio.wait({self._owner})
 
     async def _ask(self, ask: Callable[["Client"], Awaitable[T]]) -> T:
         client = await self._connected()
         try:
             return await ask(client)
-        except Exception as error:  # the SDK raises whatever its layers raise; the model hears of it
+        except Exception as error:  # the SDK passes on whatever its layers raise; the model gets it as an error
             if self.server.url:
-                self._leave.set()  # its session may be gone; the next call begins a new one
+                self._leave.set()  # its session may be gone; the next call opens a new one
             if not self._new_protocol and _names_new_protocol(error):
                 self._new_protocol = True
                 self._leave.set()
-                return await self._ask(ask)  # the tool has asked for input only, and expects to be called anew with it
+                return await self._ask(ask)  # the tool only asked for input, and expects to be called again with it
             if self._ended.is_set():
                 raise Mistake(f"The MCP server {self.server.name} ended during the call{self._said()}.") from error
             raise Mistake(f"The MCP server {self.server.name} says: {_words(error)}") from error
 
     async def _notice_changes(self) -> None:
-        """Look whether a call has changed the tools of a program that cannot say so: after a handshake, many cannot."""
+        """Checks whether a call changed the tools of a program that cannot notify us: many cannot after a handshake."""
         client = self._client.result() if self._client is not None and self._client.done() else None
         if client is None or not self.server.command or self._changed is None or self._new_protocol:
             return
         tools = client.server_capabilities.tools
         if tools is None or tools.list_changed:
             return
-        with contextlib.suppress(Exception):  # the answer is there; what the server does after it is not its fault
+        with contextlib.suppress(Exception):  # the call has its answer; a later failure of the server must not spoil it
             async with asyncio.timeout(LOOK_S):
                 changed = await _tools(client) != self._tools
             if changed:
@@ -179,12 +179,12 @@ class McpConnection:
         raise owner.exception() or Unreachable("it was closed")
 
     async def _own(self, ready: "asyncio.Future[Client]", leave: asyncio.Event, ended: asyncio.Event) -> None:
-        """Be the task that enters and leaves the client. Raises Unreachable and _NewProtocolOnly."""
+        """Runs as the task that enters and leaves the client. Raises Unreachable and _NewProtocolOnly."""
         from mcp import Client
         from mcp_types import Implementation, ListRootsResult, Root
         from pydantic import FileUrl
 
-        # Its complaints would go to the terminal as they are, quoted from the server.
+        # The SDK's log messages quote the server and would reach the terminal unescaped.
         logging.getLogger("mcp").addHandler(logging.NullHandler())
         logging.getLogger("mcp").propagate = False
 
@@ -217,7 +217,7 @@ class McpConnection:
                 await asyncio.gather(listening, return_exceptions=True)
         except TimeoutError as error:
             raise Unreachable(self._late(), silent=True) from error
-        except Exception as error:  # an ExceptionGroup of whatever the layers raise
+        except Exception as error:  # an ExceptionGroup with whatever the layers raise
             if why := self._sent_away(error):
                 raise Unreachable(why) from error
             if not self._new_protocol and not ready.done() and _refuses_handshake(error):
@@ -226,12 +226,12 @@ class McpConnection:
             raise Unreachable(f"{_words(error)}{self._said()}") from error
 
     async def _hear(self, message: Any) -> None:
-        """A notification of a server that speaks the protocol before 2026; others are listened to."""
+        """Handles a notification from a server of the previous protocol; `_listen` serves the new one."""
         if getattr(message, "method", "") in LIST_CHANGES and self._changed is not None:
             self._changed()
 
     async def _listen(self, client: "Client") -> None:
-        """Hear of changes where the protocol wants that to be asked for."""
+        """Subscribes to changes if the protocol requires a subscription."""
         from mcp import MCPError
         from mcp.client.subscriptions import ListenNotSupportedError, SubscriptionLost
 
@@ -241,7 +241,7 @@ class McpConnection:
         )
         if self._changed is None or not (tools or prompts or resources):
             return
-        # A server without such a stream, or one that ends it, is asked again when it is started anew.
+        # A server without such a stream, or one that ends it, is listed again at its next start.
         with contextlib.suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
             async with client.listen(
                 tools_list_changed=tools, prompts_list_changed=prompts, resources_list_changed=resources
@@ -250,7 +250,7 @@ class McpConnection:
                     self._changed()
 
     def _sent_away(self, error: BaseException) -> str:
-        """What to do about a server that does not know us."""
+        """How to sign in, if that is why the server refused us; otherwise ""."""
         from mcp.client.auth import OAuthFlowError
 
         signing_in = any(isinstance(leaf, OAuthFlowError | PermissionError) for leaf in _leaves(error))
@@ -280,7 +280,7 @@ class McpConnection:
         from mcp.client.streamable_http import streamable_http_client
 
         assert self.server.url
-        # An answer may take as long as the toolbox lets it; only connecting has to be quick.
+        # An answer may take as long as the toolbox allows; only connecting must be quick.
         patience = httpx2.Timeout(self.server.timeout if self._browser is None else None, read=None)
         options: dict[str, Any] = {
             "headers": dict(self.server.headers),
@@ -308,7 +308,7 @@ class McpConnection:
             yield streams
 
     def _auth(self) -> Any:
-        """Who we are, if the user has signed in, or is doing so now."""
+        """Our credentials, if the user has signed in or is signing in now."""
         assert self.server.url
         if self._tokens is None:
             return None
@@ -320,7 +320,7 @@ class McpConnection:
         return f"it did not answer within {self.server.timeout:g} s{self._said()}"
 
     def _said(self) -> str:
-        """What a program wrote on stderr at its end, in brackets."""
+        """The last line that the program wrote to stderr, in brackets."""
         words = self._program.last_words[:300] if self._program else ""
         return f" (it said: {words})" if words else ""
 
@@ -334,7 +334,7 @@ async def _listed(client: "Client", tools: list[Any]) -> Listing:
     resources = await _pages(client.list_resources, "resources") if can.resources else []
     templates = await _pages(client.list_resource_templates, "resource_templates") if can.resources else []
     prompts = await _pages(client.list_prompts, "prompts") if can.prompts else []
-    # Of two tools with one name a call could reach only one.
+    # Of two tools with the same name, a call could reach only one.
     named = {tool.name: tool for tool in reversed(tools)}
     return Listing(
         tools=tuple(offer for tool in reversed(named.values()) if (offer := _offer(tool)) is not None)[:MAX_TOOLS],
@@ -348,10 +348,10 @@ async def _listed(client: "Client", tools: list[Any]) -> Listing:
 
 
 async def _pages(ask: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
-    """All pages. A server that says it can and then cannot offers none."""
+    """All pages. A server that announces resources or prompts but fails to list them offers none."""
     from mcp import MCPError
 
-    found: list[Any] = []
+    items: list[Any] = []
     cursor: str | None = None
     for _ in range(MAX_PAGES):
         try:
@@ -359,16 +359,16 @@ async def _pages(ask: Callable[..., Awaitable[Any]], what: str) -> list[Any]:
         except MCPError:
             if what == "tools":
                 raise
-            return found
-        found += getattr(page, what)
+            return items
+        items += getattr(page, what)
         cursor = page.next_cursor
         if not cursor:
             break
-    return found
+    return items
 
 
 def _offer(tool: Any) -> Offer | None:
-    """The tool, if its schema is one that a request can hold."""
+    """The tool, or None if its schema does not fit into a request."""
     try:
         schema = fitted(tool.input_schema)
         if schema is None or len(msgspec.json.encode(schema)) > MAX_SCHEMA_BYTES:
@@ -389,7 +389,7 @@ def _clean(text: object) -> str:
 
 
 def _words(error: BaseException) -> str:
-    """The innermost reason, in one line: the SDK wraps errors in groups of groups."""
+    """The innermost reason, in one line: the SDK nests exception groups."""
     from pydantic import ValidationError
 
     from ra.tools.pydantic_types import why
@@ -410,7 +410,7 @@ def _refuses_handshake(error: BaseException) -> bool:
 
 
 def _names_new_protocol(error: BaseException) -> bool:
-    """Whether a server says that what it wants to answer exists only in the protocol of 2026."""
+    """Whether a server says that its answer requires the 2026 protocol."""
     from mcp import MCPError
     from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 

@@ -1,4 +1,4 @@
-"""Translate an MCP server's answer for the model: text, images and PDFs, within bounds; of anything else, a word."""
+"""Translates an MCP server's answer for the model: text, images and PDFs within limits, a note for anything else."""
 
 import base64
 import binascii
@@ -22,13 +22,13 @@ MAX_TEXT = 1_000_000  # characters
 
 
 def of_call(result: "CallToolResult") -> tuple[Content, ...]:
-    """The blocks; what is only there as structured data, as JSON."""
+    """The result's blocks; structured data without blocks becomes JSON."""
     blocks = [of_block(block) for block in result.content[:MAX_BLOCKS]]
     if not blocks and result.structured_content is not None:
         blocks = [Text(msgspec.json.encode(result.structured_content).decode())]
     if more := len(result.content) - MAX_BLOCKS:
         blocks += [Text(f"[{more} more blocks are left out]")] if more > 0 else []
-    if not blocks:  # an API refuses an error that says nothing
+    if not blocks:  # an API refuses an error without text
         blocks = [Text("[the server gave no reason]" if result.is_error else "[the server gave an empty result]")]
     return bounded(blocks)
 
@@ -48,14 +48,14 @@ def of_block(block: "ContentBlock") -> Content:
 
 
 def of_resource(resource: "TextResourceContents | BlobResourceContents") -> Content:
-    text = getattr(resource, "text", None)  # the two differ in nothing but this
+    text = getattr(resource, "text", None)  # the only difference between the two types
     if isinstance(text, str):
         return Text(text)
     return _binary(getattr(resource, "blob", ""), resource.mime_type or "", resource.uri)
 
 
 def bounded(blocks: Iterable[Content]) -> tuple[Content, ...]:
-    """In their order. Text together at most a megabyte, both ends kept; at most so many images; what JSON can carry."""
+    """The blocks in order, within limits: a megabyte of text with both ends kept, so many images, valid UTF-8."""
     shown: list[Content] = []
     images = 0
     for block in blocks:
@@ -73,7 +73,7 @@ def bounded(blocks: Iterable[Content]) -> tuple[Content, ...]:
     size = sum(len(block.text) for block in shown if isinstance(block, Text))
     if size <= MAX_TEXT:
         return tuple(shown) or (Text(""),)
-    ends = Ends()  # both ends of all the text together, and then what is no text
+    ends = Ends()  # both ends of the joined text, then the other blocks
     for block in shown:
         if isinstance(block, Text):
             ends.add((b"\n" if ends.total else b"") + block.text.encode())

@@ -1,6 +1,6 @@
-"""What an MCP server offers, kept by the hash of its configuration, so that no run waits for it twice.
+"""Stores what an MCP server offers, under the hash of its configuration, so that no run waits for it twice.
 
-With a kept listing the tools of a request are the same bytes in every run, and the server starts at its first call.
+With a stored listing, every run sends the same bytes for its tools, and the server starts only at its first call.
 """
 
 import hashlib
@@ -15,14 +15,14 @@ from ra.tools.mcp.naming import server_name
 from ra.tools.settings import McpServerSettings
 
 KEPT_S = 7 * 86400.0
-"""A listing is learned anew after a week, at every start of its server, and by `ra mcp list`."""
+"""A listing is renewed after a week, at every start of its server, and by `ra mcp list`."""
 
 SILENCE_KEPT_S = 600.0
-"""A server that did not answer in time is not waited for again so soon."""
+"""For this long, no start waits again for a server that did not answer in time."""
 
 
 class Unreachable(Exception):
-    """A server that cannot be used just now; the text says why. `silent`: it did not answer in time."""
+    """A server cannot be used at present; the text says why. `silent`: it did not answer in time."""
 
     def __init__(self, text: str, *, silent: bool = False) -> None:
         super().__init__(text)
@@ -39,14 +39,14 @@ class Offer(Value, frozen=True):
 
 
 class Resource(Value, frozen=True):
-    """Something to read. `uri` may be a template, and `prompt:NAME?argument=…` for a prompt."""
+    """A readable item. `uri` may be a template; for a prompt it is `prompt:NAME?argument=…`."""
 
     uri: str
     words: str = ""
 
 
 class Listing(Value, frozen=True):
-    """`tokens` is what all the tools together would cost in every request. `failed` says why there is none."""
+    """A server's offer. `tokens` is the size of all its tools in a request. `failed` says why there is no offer."""
 
     tools: tuple[Offer, ...] = ()
     resources: tuple[Resource, ...] = ()
@@ -55,17 +55,17 @@ class Listing(Value, frozen=True):
     tokens: int = 0
     learned: float = 0.0
     failed: str = ""
-    silent: bool = False  # it failed because it did not answer in time
+    silent: bool = False  # `failed` because it did not answer in time
 
 
 class Shelf:
-    """The folder in which listings are kept."""
+    """The folder that holds the listings."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def get(self, server: McpServerSettings, *, now: float) -> Listing | None:
-        """The listing of exactly this configuration, unless it is too old. A damaged file counts as none."""
+        """The listing of exactly this configuration; None if it is missing, damaged or too old."""
         try:
             listing = msgspec.json.decode(self._file(server).read_bytes(), type=Listing)
         except (OSError, msgspec.MsgspecError, UnicodeDecodeError):
@@ -74,17 +74,17 @@ class Shelf:
         return listing if 0 <= age_s < (SILENCE_KEPT_S if listing.silent else KEPT_S) else None
 
     def put(self, server: McpServerSettings, listing: Listing) -> None:
-        """Raises OSError."""
+        """Stores a listing. Raises OSError."""
         write_private(self._file(server), msgspec.json.encode(listing))
 
     def _file(self, server: McpServerSettings) -> Path:
-        # Keys in env and headers are part of who answers, and a hash does not tell them.
+        # Keys in env and headers affect what the server offers, and a hash does not reveal them.
         digest = hashlib.sha256(msgspec.json.encode(server, order="sorted")).hexdigest()
         return self.folder / f"{digest[:32]}.json"
 
 
 def problem(server: McpServerSettings, others: Iterable[str]) -> str:
-    """Why a server's settings cannot work, "" when they can. `others` are the names of the servers before it."""
+    """Why a server's settings cannot work, "" if they can. `others` are the names of the servers before it."""
     if not server.name.strip():
         return "it needs a name"
     if server_name(server.name) in map(server_name, others):

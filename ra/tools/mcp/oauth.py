@@ -1,4 +1,4 @@
-"""Signs in to remote MCP servers: the SDK's OAuth flow, with tokens in a private file and the browser's answer here."""
+"""Signs in to remote MCP servers: the SDK's OAuth flow, tokens in a private file, a local port for the browser."""
 
 import asyncio
 import contextlib
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     )
 
 LOGIN_S = 300.0  # for a person to sign in
-PORT = 18821  # where the browser comes back to; a server may insist on the address that was registered
+PORT = 18821  # of the redirect address; a server may insist on the address that was registered
 
 _PAGE = "<!doctype html><title>ra</title><p>You are signed in. You can close this page and go back to the terminal."
 
 
 class Tokens:
-    """The tokens of one server in a file of its own, which only the user can read."""
+    """The tokens of one server, in a separate file that only the user can read."""
 
     def __init__(self, folder: Path, url: str) -> None:
         self._file = folder / f"{hashlib.sha256(url.encode()).hexdigest()[:32]}.json"
@@ -40,7 +40,7 @@ class Tokens:
         return bool(self._read().get("tokens"))
 
     def forget(self) -> bool:
-        """False when there were none."""
+        """Deletes the tokens. False if there were none."""
         existed = self._file.exists()
         self._file.unlink(missing_ok=True)
         return existed
@@ -65,25 +65,25 @@ class Tokens:
         self._write(client=client_info.model_dump(mode="json", exclude_none=True))
 
     def forget_client(self, redirect: str) -> None:
-        """Register anew where the browser comes back to another address than the one that was registered."""
+        """Discards the client registration if it is for another redirect address, so that the SDK registers again."""
         client = self._read().get("client")
         if isinstance(client, dict) and redirect not in client.get("redirect_uris", ()):
             self._write(client=None)
 
     def keep_issuer(self, provider: "OAuthClientProvider") -> None:
-        """Keep where tokens are renewed: a later process must not have to find that out by being sent away."""
+        """Stores where tokens are renewed, so that a later process need not discover it from a refused request."""
         if (metadata := provider.context.oauth_metadata) is not None:
             self._write(issuer=metadata.model_dump(mode="json", exclude_none=True))
 
     def remind(self, provider: "OAuthClientProvider") -> None:
-        """Tell the SDK what it keeps in memory only: when the token ends, and where it is renewed."""
+        """Restores what the SDK keeps only in memory: when the token expires, and where it is renewed."""
         from mcp.shared.auth import OAuthMetadata
         from pydantic import ValidationError
 
         content = self._read()
         expires, issuer = content.get("expires"), content.get("issuer")
         provider.context.token_expiry_time = expires if isinstance(expires, int | float) else None
-        with contextlib.suppress(ValidationError):  # a damaged file: the server is asked again
+        with contextlib.suppress(ValidationError):  # a damaged file: the SDK asks the server again
             provider.context.oauth_metadata = OAuthMetadata.model_validate(issuer) if issuer else None
 
     def _read(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ class Tokens:
 
 
 def signed_in(url: str, tokens: Tokens) -> "OAuthClientProvider":
-    """What adds the token to requests, and renews it; where a person would be needed, it fails."""
+    """The authentication that adds the token to requests and renews it; it fails if the user would have to sign in."""
     from mcp.client.auth import OAuthClientProvider
 
     provider = OAuthClientProvider(url, _metadata(PORT), tokens)
@@ -108,7 +108,7 @@ def signed_in(url: str, tokens: Tokens) -> "OAuthClientProvider":
 
 
 class Browser:
-    """Shows the user where to sign in, and waits on the loopback for the browser to come back."""
+    """Shows the user where to sign in, and waits on the loopback for the browser's redirect."""
 
     def __init__(self) -> None:
         self._came_back: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
@@ -125,7 +125,7 @@ class Browser:
         return self._provider
 
     def close(self, tokens: Tokens | None) -> None:
-        """Keep what the sign-in has shown, and let go of the port."""
+        """Stores the issuer that the sign-in revealed, and releases the port."""
         self._socket.close()
         if tokens is not None and self._provider is not None:
             tokens.keep_issuer(self._provider)
@@ -178,7 +178,7 @@ def _metadata(port: int) -> "OAuthClientMetadata":
 
 
 def _listening(port: int) -> socket.socket:
-    """The port that is registered, or any other when somebody has it."""
+    """A socket on the registered port, or on any free port if that one is taken."""
     try:
         return socket.create_server(("127.0.0.1", port))
     except OSError:

@@ -1,7 +1,7 @@
-"""Offer an MCP server to the model: as tools, or as one tool where all of them would crowd its window.
+"""Offers an MCP server to the model: as its tools, or as a single tool if all of them would crowd the window.
 
-A server whose tools take more than LAZY_ABOVE tokens is told as one tool `mcp__SERVER`: it lists, describes and calls.
-What it calls is judged, asked about and run as if the tool had been called by its own name.
+A server whose tools take more than LAZY_ABOVE tokens is offered as one tool `mcp__SERVER`, which lists, describes
+and calls them. Its calls are checked, confirmed and run as if the model had called the tool by its own name.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from ra.tools.tool import Mistake, Output, Say, Tool, text_output
 LAZY_ABOVE = 2000
 MAX_DESCRIPTION = 4000
 MAX_TOLD = 1200
-"""Characters of a list of names in a description; the rest is told on request."""
+"""Characters of a list of names in a description; the model can request the rest."""
 
 READ = "read_resource"
 READ_SCHEMA: JsonObject = {"type": "object", "properties": {"uri": {"type": "string"}}, "required": ["uri"]}
@@ -33,14 +33,14 @@ LAZY_SCHEMA: JsonObject = {
 }
 
 CallServer = Callable[[str, str, JsonObject, Say], Awaitable[Output]]
-"""(server, tool, args, say) → what it gave."""
+"""(server, tool, args, say) → the tool's output."""
 
 ReadResource = Callable[[str, str], Awaitable[tuple[Content, ...]]]
-"""(server, uri) → what it holds."""
+"""(server, uri) → the content of the resource."""
 
 
 def tools(listings: Mapping[str, Listing], call: CallServer, read: ReadResource) -> tuple[Tool, ...]:
-    """All tools of all servers, under names that are unique; those of a large server are there but not listed."""
+    """All tools of all servers, under unique names; the tools of a large server can be called but are not listed."""
     by_name: dict[str, Tool] = {}
     for server, listing in listings.items():
         lazy = listing.tokens > LAZY_ABOVE
@@ -53,12 +53,12 @@ def tools(listings: Mapping[str, Listing], call: CallServer, read: ReadResource)
 
 
 def as_told(before: Sequence[Tool], now: Sequence[Tool]) -> Iterator[Tool]:
-    """What servers offer now, in the words that the model was told before: what is gone says so when it is called."""
-    told = {tool.name: tool for tool in before if tool.listed}
+    """The present tools with the descriptions that the model already has; a tool that is gone says so when called."""
+    listed = {tool.name: tool for tool in before if tool.listed}
     for tool in now:
-        yield msgspec.structs.replace(tool, spec=told[tool.name].spec) if tool.name in told else tool
+        yield msgspec.structs.replace(tool, spec=listed[tool.name].spec) if tool.name in listed else tool
     names = {tool.name for tool in now}
-    for tool in told.values():
+    for tool in listed.values():
         if tool.name not in names:
             yield msgspec.structs.replace(tool, run=_gone, passes_on=None)
 
@@ -68,7 +68,7 @@ async def _gone(args: JsonObject, say: Say) -> Output:
 
 
 def specs(server: str, listing: Listing) -> list[ToolSpec]:
-    """What the tools of a server would tell the model."""
+    """The specifications of a server's tools."""
     return [tool.spec for tool in _tools(server, listing, _nobody, _nobody)]
 
 
@@ -110,11 +110,11 @@ async def _nobody(*_: Any) -> Any:
     raise Mistake("Nobody is there to ask.")
 
 
-def _gate(server: str, listing: Listing, own: Sequence[Tool]) -> Tool:
-    """The one tool of a large server. `own` are its tools, in the order of the listing, the reader last."""
+def _gate(server: str, listing: Listing, group: Sequence[Tool]) -> Tool:
+    """The single tool of a large server. `group` are its tools in the order of the listing, the reader last."""
     prefix = server_name(server)
-    by_name = {name: tool for tool in own for name in (tool.name, tool.name.removeprefix(f"{prefix}__"))}
-    by_name |= {offer.name: tool for offer, tool in zip(listing.tools, own, strict=False)}
+    by_name = {name: tool for tool in group for name in (tool.name, tool.name.removeprefix(f"{prefix}__"))}
+    by_name |= {offer.name: tool for offer, tool in zip(listing.tools, group, strict=False)}
 
     def meant(args: JsonObject) -> tuple[str, JsonObject] | None:
         tool, arguments = by_name.get(str(args.get("tool"))), args.get("args")
@@ -123,14 +123,14 @@ def _gate(server: str, listing: Listing, own: Sequence[Tool]) -> Tool:
     async def run(args: JsonObject, say: Say) -> Output:
         name = args.get("tool")
         if not name:
-            return text_output("\n".join(f"{_short(tool, prefix)}: {_first(tool)}" for tool in own))
+            return text_output("\n".join(f"{_short(tool, prefix)}: {_first(tool)}" for tool in group))
         tool = by_name.get(str(name))
         if tool is None:
-            raise Mistake(f"{server} has no tool {name!r}. Tools: {', '.join(_short(tool, prefix) for tool in own)}.")
+            raise Mistake(f"{server} has no tool {name!r}. Tools: {', '.join(_short(tool, prefix) for tool in group)}.")
         schema = msgspec.json.encode(tool.spec.schema).decode()
         return text_output(f"{_short(tool, prefix)}: {tool.spec.description}\nargs: {schema}")
 
-    names = _told([_short(tool, prefix) for tool in own], "call without arguments for all")
+    names = _abridged([_short(tool, prefix) for tool in group], "call without arguments for all")
     about = " ".join(listing.instructions.split())[:300]
     words = f"The tools of {server}. {about}".strip() + f" Describe one, then call it with args. Tools: {names}"
     return Tool(ToolSpec(prefix, words, LAZY_SCHEMA), run, passes_on=meant)
@@ -138,17 +138,17 @@ def _gate(server: str, listing: Listing, own: Sequence[Tool]) -> Tool:
 
 def _reading(server: str, things: Sequence[Resource]) -> str:
     lines = [f"{thing.uri} ({' '.join(thing.words.split())[:80]})" if thing.words else thing.uri for thing in things]
-    return f"Read a resource or prompt of {server}: {_told(lines, 'others work too')}"
+    return f"Read a resource or prompt of {server}: {_abridged(lines, 'others work too')}"
 
 
-def _told(items: Sequence[str], more: str) -> str:
-    """As many as have room, and how to get at the rest."""
-    told: list[str] = []
+def _abridged(items: Sequence[str], more: str) -> str:
+    """As many items as fit; `more` says how to get the rest."""
+    shown: list[str] = []
     for item in items:
-        if sum(map(len, told)) + len(item) > MAX_TOLD:
-            return f"{', '.join(told)} and {len(items) - len(told)} more; {more}."
-        told.append(item)
-    return f"{', '.join(told)}."
+        if sum(map(len, shown)) + len(item) > MAX_TOLD:
+            return f"{', '.join(shown)} and {len(items) - len(shown)} more; {more}."
+        shown.append(item)
+    return f"{', '.join(shown)}."
 
 
 def _short(tool: Tool, prefix: str) -> str:
@@ -156,5 +156,5 @@ def _short(tool: Tool, prefix: str) -> str:
 
 
 def _first(tool: Tool) -> str:
-    """The first sentence of what a tool says of itself."""
+    """The first sentence of a tool's description."""
     return " ".join(tool.spec.description.split()).partition(". ")[0][:160]

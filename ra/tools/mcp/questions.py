@@ -1,7 +1,7 @@
-"""What an MCP server asks of its client: an answer of the model (sampling) or of the user (elicitation).
+"""Passes on the questions of an MCP server: to the model (sampling) or to the user (elicitation).
 
-A question belongs to the session whose call the server is working on. Where none is, or calls of several sessions run
-on one server, nobody can say whose question it is, and it is refused.
+A question belongs to the session whose call the server is working on. It is refused if there is no such call, or if
+calls of several sessions run on the server: then its session is unknown.
 """
 
 import asyncio
@@ -28,9 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 MAX_QUESTIONS = 20
-"""Of one call. A server that asks on and on is refused; the call ends by its own time limit."""
+"""Per call. Further questions are refused; the call ends at its own time limit."""
 MAX_FIELDS = 20
-MAX_WORDS = 2000  # characters of a server's words before a person
+MAX_WORDS = 2000  # characters of a server's text that a person is shown
 MAX_MESSAGES = 100
 _KINDS: dict[object, Literal["integer", "number", "boolean"]] = {
     "integer": "integer",
@@ -41,7 +41,7 @@ _NOBODY = "This request belongs to no call of a session that could answer it."
 
 
 class Caller:
-    """A session that waits for a server, in its own event loop; questions are asked there."""
+    """A session that waits for a server. Questions are asked in the session's own event loop."""
 
     def __init__(self, client: ServerClient, loop: asyncio.AbstractEventLoop) -> None:
         self.client = client
@@ -50,7 +50,7 @@ class Caller:
         self._waiting: set[asyncio.Future[Any]] = set()
 
     async def ask(self, question: Coroutine[Any, Any, T]) -> T:
-        """Raises Mistake."""
+        """Asks in the session's event loop. Raises Mistake."""
         self._asked += 1
         if self._asked > MAX_QUESTIONS:
             question.close()
@@ -63,13 +63,13 @@ class Caller:
             self._waiting.discard(waiting)
 
     def hang_up(self) -> None:
-        """The call is over: nobody waits for answers any more."""
+        """The call is over: cancels the questions that still wait for an answer."""
         for waiting in self._waiting:
             waiting.cancel()
 
 
 class Questions:
-    """The questions of one server, and the calls that they can belong to."""
+    """The questions of one server, and the callers that they can belong to."""
 
     def __init__(self, server: str) -> None:
         self._server = server
@@ -77,7 +77,7 @@ class Questions:
 
     @contextlib.contextmanager
     def of(self, caller: Caller | None) -> Iterator[None]:
-        """While a call runs, its caller can be asked."""
+        """Makes the caller available to the server's questions for as long as its call runs."""
         if caller is None:
             yield
             return
@@ -120,13 +120,13 @@ class Questions:
         return ElicitResult(action="accept", content=None if params.mode == "url" else values)
 
     def _caller(self) -> Caller | None:
-        """The one who can be meant."""
+        """The caller to ask, None if several sessions qualify or none does."""
         clients = {id(caller.client) for caller in self._callers}
         return self._callers[-1] if len(clients) == 1 else None
 
 
 def _side_call(params: "CreateMessageRequestParams") -> SideCall:
-    """Raises Mistake for what no model could answer."""
+    """The request as a model call. Raises Mistake if no model could answer it."""
     messages = tuple(
         Message(message.role, content.bounded(_block(block) for block in message.content_as_list))
         for message in params.messages[-MAX_MESSAGES:]
@@ -143,7 +143,7 @@ def _block(block: Any) -> Content:
 
 
 def _form(params: "ElicitRequestParams") -> Form:
-    """Raises Mistake for a form that nobody would fill in."""
+    """The request as a form. Raises Mistake for a form that nobody would fill in."""
     message = params.message[:MAX_WORDS]
     if params.mode == "url":
         if not params.url.startswith(("http://", "https://")):

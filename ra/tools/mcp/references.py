@@ -1,4 +1,4 @@
-"""Attaches what MCP servers hold to a prompt that refers to it."""
+"""Attaches the resources and prompts of MCP servers that a prompt refers to."""
 
 import re
 
@@ -11,7 +11,7 @@ from ra.tools.tool import Mistake
 
 
 class References:
-    """`@server:uri` attaches a resource, `@server:prompt:NAME?argument=value` what a prompt says."""
+    """`@server:uri` attaches a resource, `@server:prompt:NAME?argument=value` the text of a prompt."""
 
     name = "mcp"
 

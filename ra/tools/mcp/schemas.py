@@ -1,11 +1,11 @@
-"""Fits the schemas of a server's tools to what every provider takes: one odd tool must not cost a whole request."""
+"""Fits the schemas of a server's tools to what every provider accepts: one odd tool must not fail a whole request."""
 
 import re
 from typing import Any
 
 from ra.core.value import JsonObject
 
-# Beside these at the root of a schema, Anthropic and OpenAI answer 400 to the request that holds it.
+# With one of these at the root of a schema, Anthropic and OpenAI reject the whole request with 400.
 _COMBINED = ("allOf", "anyOf", "oneOf")
 _NOT_AT_THE_ROOT = (
     *_COMBINED,
@@ -26,9 +26,9 @@ _FORMS: dict[str, type] = {"properties": dict, "required": list}
 
 
 def readable(tools: Any) -> Any:
-    """The tools of a listing with a schema each: the SDK gives up all of them for one that has none.
+    """The tools of a listing, each with a schema: the SDK rejects all of them if one has none.
 
-    Where a schema is none, the arguments may be anything.
+    If a schema is invalid, the arguments may be anything.
     """
     if not isinstance(tools, list):
         return tools
@@ -42,9 +42,9 @@ def readable(tools: Any) -> Any:
 
 
 def fitted(schema: JsonObject) -> JsonObject | None:
-    """The schema as a plain object of named arguments; None where one that is required has no legal name.
+    """The schema as a plain object of named arguments; None if a required argument has an illegal name.
 
-    Of alternatives at the root the names of all stay, and none of them is required: the server checks what it gets.
+    Alternatives at the root contribute all their names, none of them required: the server checks what it gets.
     """
     properties: JsonObject = dict(schema.get("properties", {}))
     stated: list[Any] = list(schema.get("required", ()))
@@ -64,7 +64,7 @@ def fitted(schema: JsonObject) -> JsonObject | None:
 
 
 def _resolved(branch: Any, schema: JsonObject) -> JsonObject:
-    """An alternative as an object, one reference deep, with properties and required of the right forms."""
+    """An alternative as an object, following one reference, with `properties` and `required` of the right types."""
     if isinstance(branch, dict) and isinstance(branch.get("$ref"), str):
         place, _, name = branch["$ref"].removeprefix("#/").partition("/")
         definitions = schema.get(place)
@@ -75,7 +75,7 @@ def _resolved(branch: Any, schema: JsonObject) -> JsonObject:
 
 
 def _local(part: Any) -> Any:
-    """Without references to other documents, which nobody fetches: what they describe may be anything."""
+    """The schema without references to other documents, which nobody fetches: such parts accept anything."""
     if isinstance(part, list):
         return [_local(inner) for inner in part]
     if not isinstance(part, dict):

@@ -1,7 +1,7 @@
-"""What all MCP servers bring to a session: tools, known before any server runs, and things to read.
+"""Gives a session what all MCP servers offer: tools, known before any server runs, and resources and prompts.
 
-Servers live in an event loop of their own, in a thread: it outlasts a single prompt, and what a session needs to know
-before its first request can be waited for where no loop runs. They start at the first call, all at once where a
+The servers' event loop runs in a separate thread: it outlasts a single prompt, and a session can wait there for what
+it needs before its first request, when no other loop runs. Servers start at their first call, or all at once if a
 listing is missing, and end with the last session.
 """
 
@@ -25,7 +25,7 @@ from ra.tools.mcp.listing import Listing, Shelf, Unreachable, problem
 from ra.tools.settings import McpServerSettings
 from ra.tools.tool import Mistake, Output, Say, Tool
 
-if TYPE_CHECKING:  # what it takes to run a server is loaded with the first that runs: most prompts start none
+if TYPE_CHECKING:  # start-up time: most prompts start no server
     from ra.tools.mcp.client import ServerClient
     from ra.tools.mcp.connection import McpConnection
     from ra.tools.mcp.oauth import Tokens
@@ -33,20 +33,20 @@ if TYPE_CHECKING:  # what it takes to run a server is loaded with the first that
 T = TypeVar("T")
 
 START_S = 5.0
-"""How long a start waits for servers that nothing is known of yet. They are connected on, for the next session."""
+"""How long a start waits for servers without a listing. Connecting to them goes on in the background."""
 ASK_AGAIN_S = 3.0
-"""A server that was silent lately is asked again in a session that lasts so long: short ones shall not pay for it."""
-MAX_WORDS = 4000  # characters of what one server says about its use
+"""A recently silent server is asked again once a session has lasted this long: short sessions should not pay for it."""
+MAX_WORDS = 4000  # characters of one server's instructions
 CHANGE_S = 2.0
-"""How long a call waits until a server that says that it changed has been listed anew."""
+"""How long a call waits for the new listing of a server that reported a change."""
 MAX_CHANGES = 50
-"""So often one server is listed anew in a process: one that says at every call that it changed is believed no more."""
+"""Highest number of new listings per server and process: some servers report a change at every call."""
 GRACE_S = 2.0
-"""How long the end of a session waits for its servers; the reapers end what is left."""
+"""How long the end of a session waits for its servers; the reapers end those that remain."""
 
 
 class Servers:
-    """`weigh` counts the tokens of tool definitions; `env` is what servers see of ours."""
+    """All configured servers. `weigh` counts the tokens of tool definitions; `env` is the servers' environment."""
 
     def __init__(
         self,
@@ -71,21 +71,21 @@ class Servers:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._users = 0
         self._refreshing: set[asyncio.Task[Any]] = set()
-        self._current: dict[str, Listing] | None = None  # what sessions are offered; replaced, never changed
+        self._current: dict[str, Listing] | None = None  # what sessions are offered; replaced, never modified
         self._late: dict[str, Listing] = {}
         self._relisting: dict[str, asyncio.Task[None]] = {}
-        self._stale: set[str] = set()  # servers that have changed since they were asked
+        self._stale: set[str] = set()  # servers that have changed since their last listing
         self._changes: dict[str, int] = {}
 
     def join(self, client: "ServerClient | None" = None) -> tuple[Tool, ...]:
-        """The tools for one more session; it says goodbye with `leave`. Servers that fail are warned of, no more.
+        """The tools for one more session, which calls `leave` at its end. A failing server causes only a warning.
 
-        `client` answers what a server asks while it works for this session.
+        `client` answers a server's questions while it works for this session.
         """
         self._users += 1
         if self._current is None:
             self._current = self.listings()
-            for name, listing in [*self._late.items()]:  # before the line above was done
+            for name, listing in [*self._late.items()]:  # they answered during the line above
                 self._offer(name, listing)
             for name, listing in self._current.items():
                 if listing.failed:
@@ -94,11 +94,11 @@ class Servers:
 
     @property
     def current(self) -> Mapping[str, Listing] | None:
-        """What sessions are offered just now: another object once a server has changed. None before the first."""
+        """What sessions are offered at present: a new object after each change. None before the first session."""
         return self._current
 
     def tools(self, client: "ServerClient | None" = None) -> tuple[Tool, ...]:
-        """What is current, as tools of a session."""
+        """The current offer as tools of a session."""
         read = partial(self.read, client=client)
         return offered.tools(self._current or {}, partial(self._call, client), read)
 
@@ -108,7 +108,7 @@ class Servers:
             await self.close()
 
     def listings(self, *, fresh: bool = False) -> dict[str, Listing]:
-        """What each server offers, in the order of the configuration: as it was kept, or as it says now (`fresh`)."""
+        """What each server offers, in the order of the configuration: as stored, or as it answers now (`fresh`)."""
         listings: dict[str, Listing] = {}
         wanted: list[McpServerSettings] = []
         for place, server in enumerate(self.settings):
@@ -128,22 +128,22 @@ class Servers:
         return {server.name: listings[server.name] for server in self.settings if server.name in listings}
 
     def tokens(self, server: McpServerSettings) -> "Tokens | None":
-        """Where the tokens of a remote server are kept."""
+        """The stored tokens of a remote server."""
         from ra.tools.mcp.oauth import Tokens
 
         return Tokens(self._shelf.folder / "tokens", server.url) if server.url else None
 
     def instructions(self) -> dict[str, str]:
-        """What servers say about their use, as far as that is known without starting one."""
+        """The instructions of the servers, as far as they are known without starting one."""
         listings = {server.name: self._shelf.get(server, now=self._clock()) for server in self.settings}
         return {name: listing.instructions for name, listing in listings.items() if listing and listing.instructions}
 
     def sections(self) -> tuple[Section, ...]:
-        """The same as sources of a request, one for each server."""
+        """The instructions as sections of a request, one per server."""
         return tuple(_section(name, words) for name, words in self.instructions().items())
 
     async def login(self, server: McpServerSettings) -> Listing:
-        """Let the user sign in to a remote server in the browser. Raises Unreachable."""
+        """Lets the user sign in to a remote server in the browser. Raises Unreachable."""
         from ra.tools.mcp.connection import McpConnection
         from ra.tools.mcp.oauth import Browser
 
@@ -158,11 +158,11 @@ class Servers:
             browser.close(tokens)
 
     async def read(self, server: str, uri: str, *, client: "ServerClient | None" = None) -> tuple[Content, ...]:
-        """A resource or a prompt of a server. Raises Mistake."""
+        """Reads a resource or a prompt of a server. Raises Mistake."""
         return await self._asked(server, client, lambda connection: connection.read(uri))
 
     async def close(self) -> None:
-        """End all servers, kindly for a moment; what does not want to is ended by its reaper."""
+        """Ends all servers and waits briefly for them to exit; the reapers kill those that do not."""
         if self._loop is None:
             return
         loop, self._loop = self._loop, None
@@ -180,7 +180,7 @@ class Servers:
     # --- in the loop of the servers ---
 
     async def _learn_all(self, servers: Sequence[McpServerSettings], *, most_s: float | None) -> dict[str, Listing]:
-        """Ask all at once. Those that have not answered after `most_s` go on in the background."""
+        """Asks all servers at once. Those that have not answered after `most_s` continue in the background."""
         tasks = {server.name: asyncio.create_task(self._learn(server)) for server in servers}
         _, late = await asyncio.wait(tasks.values(), timeout=most_s)
         listings = {}
@@ -188,16 +188,16 @@ class Servers:
             if tasks[server.name] in late:
                 why = f"no answer after {most_s:g} s; its tools are added when it answers"
                 listings[server.name] = Listing(failed=why, silent=True, learned=self._clock())
-                self._keep(server, listings[server.name])  # a start soon after this one does not wait again
+                self._keep(server, listings[server.name])  # a start soon after this one need not wait again
                 self._await_late(server.name, tasks[server.name])
             else:
                 listings[server.name] = tasks[server.name].result()
         return listings
 
     async def _learn(self, server: McpServerSettings, *, again: bool = False) -> Listing:
-        """Ask a server what it offers, and keep that. A server that fails has a listing that says so.
+        """Asks a server what it offers and stores the answer. The listing of a server that fails says so.
 
-        `again`: it was known already, and a failure now does not make that worthless.
+        `again`: a listing is already stored, and a failure must not replace it.
         """
         now = self._clock()
         try:
@@ -218,7 +218,7 @@ class Servers:
             self._warn(f"The tools of the MCP server {server.name} cannot be stored: {error.strerror}.")
 
     def _changed(self, server: McpServerSettings) -> None:
-        """A server offers something else than before: list it anew, for the sessions that run and for later ones."""
+        """A server's offer has changed: lists it again, for the running sessions and for later ones."""
         self._changes[server.name] = self._changes.get(server.name, 0) + 1
         if self._changes[server.name] > MAX_CHANGES:
             return
@@ -236,7 +236,7 @@ class Servers:
         self._await_late(server.name, asyncio.create_task(learn()))
 
     def _await_late(self, name: str, task: "asyncio.Task[Listing]") -> None:
-        """A server that a start did not wait for is offered from the request on that follows its answer."""
+        """Offers a server that the start did not wait for, beginning with the first request after its answer."""
 
         def came(task: "asyncio.Task[Listing]") -> None:
             self._refreshing.discard(task)
@@ -263,7 +263,7 @@ class Servers:
     async def _call(
         self, client: "ServerClient | None", server: str, tool: str, args: dict[str, Any], say: Say
     ) -> Output:
-        caller_loop = asyncio.get_running_loop()  # the caller's: what it is told must be told there
+        caller_loop = asyncio.get_running_loop()  # `say` must run in the caller's loop
 
         def tell(text: str) -> None:
             caller_loop.call_soon_threadsafe(say, text)
@@ -286,13 +286,13 @@ class Servers:
             try:
                 with connection.questions.of(caller):
                     answer = await ask(connection)
-                if relisting := self._relisting.get(name):  # the call changed what there is, so the model shall see it
+                if relisting := self._relisting.get(name):  # the call changed the offer, and the model should see it
                     await asyncio.wait({relisting}, timeout=CHANGE_S)
                 return answer
             except Unreachable as error:
                 raise Mistake(f"The MCP server {name} cannot be reached: {error}.") from error
             finally:
-                if first:  # it may have changed since it was listed; the next session should know
+                if first:  # the offer may have changed since it was stored; the next session should know
                     task = asyncio.create_task(self._learn(server, again=True))
                     self._refreshing.add(task)
                     task.add_done_callback(self._refreshing.discard)
@@ -333,7 +333,7 @@ def _section(name: str, words: str) -> Section:
 
 @contextlib.contextmanager
 def _interruptible() -> Iterator[None]:
-    """Let Ctrl-C end a wait: asyncio would only make a note of it for when its loop goes on."""
+    """Lets Ctrl-C end a wait: asyncio would only record it until its loop continues."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return

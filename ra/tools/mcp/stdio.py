@@ -1,6 +1,6 @@
-"""Talk to an MCP server that is a program: line by line, with a reaper over it that outlives ra.
+"""Talks to an MCP server that is a program, line by line, under a reaper that outlives ra.
 
-The SDK's own transport hands no descriptors on, which the reaper needs, and keeps lines of any length in memory.
+The SDK's own transport does not pass on descriptors, which the reaper needs, and buffers lines of any length.
 """
 
 import asyncio
@@ -18,13 +18,13 @@ from ra.tools.mcp.schemas import readable
 MAX_LINE_BYTES = 32 << 20
 _ANSWER = re.compile(rb'^\s*\{(?=[^{}\[]*"jsonrpc")(?![^{}\[]*"method")[^{}\[]*"id"\s*:\s*(\d+)')
 LEAVE_S = 0.5
-"""How long a server may take to end by itself when its input closes."""
+"""How long a server may take to exit by itself after its input closes."""
 
 
 class Program:
-    """A server that is started with its streams. It sets `ended` when it closes its stdout.
+    """A server that starts together with its streams. It sets `ended` when it closes its stdout.
 
-    `last_words` is why it must be given up, or the end of what it wrote on stderr.
+    `last_words` is why the server must be given up, or the last line that it wrote to stderr.
     """
 
     def __init__(self, argv: list[str], *, cwd: str, env: dict[str, str], ended: asyncio.Event) -> None:
@@ -42,7 +42,7 @@ class Program:
 
     @asynccontextmanager
     async def streams(self) -> AsyncIterator[tuple[Any, Any]]:
-        """What the SDK reads from and writes to. Raises OSError when the program cannot be started."""
+        """The streams that the SDK reads from and writes to. Raises OSError if the program cannot be started."""
         import anyio
 
         process = await start_piped(
@@ -73,14 +73,14 @@ class Program:
         try:
             while line := await process.stdout.readline():
                 if (message := _message(line)) is None:
-                    continue  # a line of log on stdout; the protocol forbids it, and servers do it
+                    continue  # a log line on stdout: the protocol forbids it, yet servers write them
                 if isinstance(result := getattr(message, "result", None), dict) and "tools" in result:
                     result["tools"] = readable(result["tools"])
                 await stream.send(SessionMessage(message))
         except ValueError:
             self._fault = f"a line of more than {MAX_LINE_BYTES >> 20} MiB"
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-            pass  # nobody listens any more
+            pass  # the SDK has closed its end
         finally:
             self._ended.set()
             stream.close()
@@ -92,10 +92,10 @@ class Program:
 
 
 def _message(line: bytes) -> Any:
-    """The message of a line; None for what is no message.
+    """The message in a line; None if the line is not a message.
 
-    What the SDK does not read is tried without halves of characters, which servers that cut text leave in it. An
-    answer that cannot be read even so is an error of its call, which would wait for ever.
+    A line that the SDK rejects is read again without lone surrogates, which servers leave when they cut text. An answer
+    that still cannot be read becomes an error of its call, which would otherwise wait for ever.
     """
     import pydantic
     from mcp_types import jsonrpc_message_adapter
@@ -121,7 +121,7 @@ def _message(line: bytes) -> Any:
 
 async def _write(process: asyncio.subprocess.Process, stream: Any) -> None:
     assert process.stdin
-    with contextlib.suppress(OSError):  # it has ended, which the reader says
+    with contextlib.suppress(OSError):  # the program has ended, which the reader reports
         async for message in stream:
             text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
             process.stdin.write(text.encode("utf-8", "replace") + b"\n")
