@@ -192,7 +192,8 @@ def _replaces(new: Sentence, old: Sentence, b: Sequence[str], rejected: Sequence
     lead = a[head - 1] if head else ""
     rest = a[len(a) - tail :] if tail else ()
     digits = [any(sign.isdigit() for word in words for sign in word) for words in (was, now)]
-    alike = are_figures(was, now) or bool(_kinds(was) & _kinds(now))
+    figures = are_figures(was, now)
+    alike = figures or bool(_kinds(was) & _kinds(now))
     if not alike and (all(digits) or _is_spoken_of(a[:head], rest)):
         return False  # figures of two things; what is said of something is said of something else besides
     changes = new.changes or (new.says_anew and _exclude(new, old, was, now, a[:head], rest))
@@ -200,16 +201,16 @@ def _replaces(new: Sentence, old: Sentence, b: Sequence[str], rejected: Sequence
         return False  # a language does not take the place of anything else
     if lead in SAYS_IS and not _same_sort(new, old, now, was, rest, changes=changes):
         return False
-    if not (NEGATIVE.isdisjoint(a[:head]) or are_figures(was, now)):
+    if not (NEGATIVE.isdisjoint(a[:head]) or figures):
         return False  # what else is forbidden is forbidden besides
     if head >= 2 and lead == "=":
-        return are_figures(was, now) or changes or max(length(was), length(now)) <= PLAIN_VALUE
-    if lead in _COLONS and rest and not (new.changes or are_figures(was, now)):
+        return figures or changes or max(length(was), length(now)) <= PLAIN_VALUE
+    if lead in _COLONS and rest and not (new.changes or figures):
         return False  # a sentence stands behind the label, not a value
     if head >= 2 and lead in SAYS_IS and _OF_MANY.isdisjoint(a[:head]):
         plain = head >= 3 and max(length(was), length(now)) <= PLAIN_VALUE
         return plain or changes or all(len(value) == 1 and FIGURE.match(value[0]) for value in (was, now))
-    return changes or (are_figures(was, now) and are_measures(a, b, head, tail, min(old.rank, new.rank)))
+    return changes or (figures and are_measures(a, b, head, tail, min(old.rank, new.rank)))
 
 
 def _is_spoken_of(before: Sequence[str], rest: Sequence[str]) -> bool:

@@ -293,7 +293,7 @@ class Sentence(msgspec.Struct, frozen=True):
         kinds = {kind_of(word) for word in self.words} - {None} if len(self.words) <= LONGEST_CHOICE else ()
         return (
             *self._ends,
-            *((("stems", *sorted(stems)),) if self.speaks_of_something else ()),
+            *((("stems", *sorted(stems)),) if _is_telling(stems) else ()),
             *(("kind", str(kind)) for kind in kinds),
             *((("value", *value),) if value else ()),
             *(("value", *self.words[first:last]) for first, last in rejected_values(self.words)),
@@ -307,7 +307,7 @@ class Sentence(msgspec.Struct, frozen=True):
     @property
     def speaks_of_something(self) -> bool:
         """Do its stems say what is allowed or forbidden? A single short one may be "that"."""
-        return len(self.stems) >= 2 or any(len(word) >= LONG_WORD for word in self.stems)
+        return _is_telling(self.stems)
 
     @property
     def _ends(self) -> tuple[tuple[str, ...], ...]:
@@ -470,6 +470,10 @@ def rejected_values(words: Sequence[str]) -> Iterator[tuple[int, int]]:
     """Where a value may stand that is rejected by its name: as many words as it may have."""
     first = words.index("≠") + 1 if "≠" in words else len(words)
     yield from ((first, first + length) for length in range(1, LONGEST_VALUE) if first + length <= len(words))
+
+
+def _is_telling(stems: Sequence[str]) -> bool:
+    return len(stems) >= 2 or any(len(word) >= LONG_WORD for word in stems)
 
 
 def _stem(word: str) -> str:
