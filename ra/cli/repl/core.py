@@ -111,8 +111,8 @@ class Repl:
             with contextlib.suppress(AttributeError, NotImplementedError):  # Windows has neither
                 number = getattr(signal, name)
                 loop.add_signal_handler(number, self.leave, 128 + number)
-        await self.terminal.open(self, stop=self.stop, leave=lambda: self.leave(0), at_once=self.at_once)
         self.greet()
+        await self.terminal.open(self, stop=self.stop, leave=lambda: self.leave(0), at_once=self.at_once)
         warming = asyncio.create_task(asyncio.to_thread(self._warm_up))
         worker = asyncio.create_task(self._work(warming))
         try:
