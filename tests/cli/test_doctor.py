@@ -101,7 +101,7 @@ def test_the_sandbox_is_tried_out_and_its_limits_are_told(shell: Shell, hello: L
     _, checks = told(shell)
     (box,) = checks["sandbox"]
     if shutil.which("bwrap"):
-        assert box["words"].startswith("bubblewrap, tried out")
+        assert box["words"].startswith("bubblewrap, tested")
         assert box["details"][0].startswith("cannot stop this: ")
     _, checks = told(shell, "--sandbox", "off")
     assert verdict(checks, "sandbox")[0] == "warning"

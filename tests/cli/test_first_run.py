@@ -30,7 +30,7 @@ def test_yes_installs_it_and_a_failure_says_why(shell: Shell) -> None:
     with PtyTerminal([RA, "hello"], env=shell.env, cwd=shell.project) as terminal:
         terminal.wait("Install the tiny model now? y/n:")
         terminal.enter("y")
-        terminal.wait("could not be fetched")
+        terminal.wait("could not be downloaded")
         assert terminal.wait_exit() == 1
 
 

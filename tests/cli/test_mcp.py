@@ -52,12 +52,12 @@ def test_a_run_has_the_tools_of_its_servers(shell: Shell) -> None:
     learn(shell)
     with LoopbackServer("anthropic", calls(Call("mcp__toy__add", {"a": 2, "b": 3}))) as server:
         shell.serve(server)
-        done = shell.ra("--allow", "mcp__toy__add", "add")
+        done = shell.ra("--allow", "mcp__toy__add", "add them")
         assert (done.returncode, done.stdout, done.stderr) == (0, b"Done.\n", "· mcp__toy__add\n".encode())
         assert [block["text"] for block in results(server)[0]["content"]] == ["5"]
         tools = [tool["name"] for tool in server.bodies[0]["tools"]]
         assert "mcp__toy__read_resource" in tools
-        refused = shell.ra("add")
+        refused = shell.ra("add them")
         assert b"--allow 'mcp__toy__add'" in refused.stderr
         assert [tool["name"] for tool in server.bodies[-1]["tools"]] == tools
 
