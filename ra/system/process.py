@@ -182,17 +182,25 @@ async def start(
 ) -> Running:
     """Starts a command whose output goes to `say` while it runs. Raises OSError when it cannot be started."""
     try:
-        process = await asyncio.create_subprocess_exec(
-            *launch.argv,
-            cwd=cwd,
-            env=env | launch.env,
-            stdin=stdin,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            pass_fds=(*fds, *launch.fds),
-            start_new_session=True,
-            limit=1 << 18,
+        spawning = asyncio.ensure_future(
+            asyncio.create_subprocess_exec(
+                *launch.argv,
+                cwd=cwd,
+                env=env | launch.env,
+                stdin=stdin,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                pass_fds=(*fds, *launch.fds),
+                start_new_session=True,
+                limit=1 << 18,
+            )
         )
+        try:
+            process = await asyncio.shield(spawning)
+        except asyncio.CancelledError:
+            # asyncio would kill bubblewrap alone, perhaps before its child would die with it.
+            await Running(await spawning, launch, say).kill()
+            raise
     except OSError:
         launch.finish()
         raise

@@ -105,6 +105,20 @@ def test_cancelling_ends_the_command(kit: Kit) -> None:
     assert gone_within("4713.5", 1)
 
 
+def test_a_command_that_is_cancelled_while_it_starts_leaves_nothing_behind(kit: Kit) -> None:
+    async def main() -> None:
+        await kit.run("Bash", command="true")  # what is loaded once does not count
+        for milliseconds in range(40):
+            task = asyncio.create_task(kit.run("Bash", command="setsid sleep 4715.5 & sleep 4715.5"))
+            await asyncio.sleep(milliseconds / 1000)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+
+    asyncio.run(main())
+    assert gone_within("4715.5", 1)
+
+
 @pytest.mark.parametrize("rules", [FREE, ()] if shutil.which("bwrap") else [FREE])
 def test_killing_ra_kills_its_commands(tmp_path: Path, rules: tuple[object, ...]) -> None:
     program = f"""
