@@ -1,4 +1,4 @@
-"""Decides about calls by the rules of a session, and asks the user where the rules leave it open."""
+"""Decides about calls by the rules of a session, and asks the user if the rules leave it open."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -20,17 +20,17 @@ from ra.tools.tool import Mistake
 
 
 class Consent(Value, frozen=True):
-    """A call that may run: as the model made it, or `edited` by the user."""
+    """Permission to run a call: as the model made it, or `edited` by the user."""
 
     call: ToolCall
     edited: bool = False
 
 
 class Approvals:
-    """The rules that hold in a session. They grow by the user's answers, for everybody who holds this object.
+    """The rules in force in a session. The user's answers add to them, for everybody who shares this object.
 
-    `edits` says what becomes of writes by the file tools in the project; `read_only`: they were turned off for good.
-    `keeper` keeps the rules that the user wants to hold in this project.
+    `edits` is the permission for the file tools to write in the project; `read_only` turns it off for good.
+    `keeper` stores the rules that the user makes permanent for this project.
     """
 
     def __init__(
@@ -52,32 +52,32 @@ class Approvals:
         return "off" if self._read_only else self._edits
 
     def set_edits(self, edits: Edits) -> None:
-        """For the rest of the session. Raises UsageError where the session was started with edits off."""
+        """Sets `edits` for the rest of the session. Raises UsageError if the session was started with edits off."""
         if self._read_only and edits != "off":
             raise UsageError("This session was started with edits off; start ra with --edits ask.")
         self._edits = edits
 
     def deny(self, tools: Iterable[str]) -> None:
-        """Refuse these tools from now on, whatever other rules say."""
+        """Refuses these tools from now on, whatever other rules say."""
         self.rules = (*self.rules, *(Rule("deny", tool) for tool in tools))
 
     def take_over(self, other: "Approvals") -> None:
-        """Go on with what was allowed before: the same session, with other tools."""
+        """Takes over what the user has allowed: the same session continues with other tools."""
         self.rules, self._edits = other.rules, other._edits
 
     def decide(self, call: ToolCall, project: Project) -> Decision:
-        """What the rules say of a call. Raises Mistake for a path that cannot be one."""
+        """The decision of the rules about a call. Raises Mistake for an impossible path."""
         return decide(call, self.rules, msgspec.structs.replace(project, edits=self._edits))
 
     async def ask(self, call: ToolCall, question: Ask, project: Project, ask: Asker) -> Consent:
-        """Ask the user about a call. An answer for the session or the project becomes a rule.
+        """Asks the user about a call. An answer for the session or the project becomes a rule.
 
-        Raises Mistake when the answer is no.
+        Raises Mistake if the answer is no.
         """
-        async with self._asking:  # one question at a time, also for calls that run side by side
+        async with self._asking:  # one question at a time, even from concurrent calls
             if isinstance(self.decide(call, project), Allow):
-                return Consent(call)  # an answer in between has allowed it
-            from ra.tools.policy.preview import planned_change, preview  # difflib, only for a question
+                return Consent(call)  # the answer to another question has allowed it meanwhile
+            from ra.tools.policy.preview import planned_change, preview  # start-up time: difflib, only for a question
 
             change = planned_change(call, project)
             text = preview(call, change, cwd=project.cwd, outside=question.outside)
@@ -98,13 +98,13 @@ class Approvals:
         return Consent(call)
 
     async def answer(self, question: Question, ask: Asker) -> Answer:
-        """Ask the user something that is no call, in turn with the questions about calls."""
+        """Asks the user a question that is not about a call, in turn with those that are."""
         async with self._asking:
             return await ask(question)
 
 
 def refuse(call: ToolCall, decision: Ask | Deny, project: Project, emit: Emit) -> Mistake:
-    """The error result of a call that was refused; the user is told, with the way to allow it."""
+    """The error result of a refused call. The user is warned, and told how to allow it."""
     way = ""
     if isinstance(decision, Ask):
         quoted = shown(decision.rule).replace("'", "'\\''")

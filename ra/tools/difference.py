@@ -1,4 +1,4 @@
-"""Compare two states of a file: hunks with line numbers and three lines of context."""
+"""Compares two states of a file: hunks with line numbers and three lines of context."""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,11 +6,11 @@ from ra.core.events import ChangedLine, FileChange
 
 CONTEXT = 3  # lines around a change
 MAX_LINES = 400  # of one difference
-MAX_COMPARED = 3000  # lines; comparing more takes longer than anybody waits, so it is shown as one replacement
+MAX_COMPARED = 3000  # lines; comparing more would take too long, so that is shown as one replacement
 BINARY = b"\0"
 
 Region = tuple[int, int, int, int]
-"""Lines of the file before (from, to) that became lines of the file after (from, to)."""
+"""A range of lines in the old file (from, to) and the range that replaced it in the new file (from, to)."""
 
 
 def difference(path: str, before: bytes | None, after: bytes) -> FileChange:
@@ -44,7 +44,7 @@ def _sizes(before: bytes | None, after: bytes) -> str:
 
 
 def _unseen(before: bytes | None, after: bytes) -> str:
-    """What the lines do not tell: an empty file, the end of the last line, and how lines end."""
+    """Changes that lines cannot show: an empty file, the newline at the end, the kind of line ends."""
     if before is None:
         return "" if after else "an empty file"
     if before == after:
@@ -72,7 +72,7 @@ def _lines(content: bytes) -> list[str]:
 
 
 def _regions(old: Sequence[str], new: Sequence[str]) -> Iterator[Region]:
-    """What changed. Equal ends are skipped first: an edit of one line in a long file costs next to nothing."""
+    """The changed regions. Equal ends are skipped first: a one-line edit of a long file costs next to nothing."""
     shorter = min(len(old), len(new))
     head = next((n for n in range(shorter) if old[n] != new[n]), shorter)
     tail = next((n for n in range(shorter - head) if old[-1 - n] != new[-1 - n]), shorter - head)
@@ -82,7 +82,7 @@ def _regions(old: Sequence[str], new: Sequence[str]) -> Iterator[Region]:
     if not middle_old or not middle_new or len(middle_old) + len(middle_new) > MAX_COMPARED:
         yield head, len(old) - tail, head, len(new) - tail
         return
-    from difflib import SequenceMatcher  # only for a change that has lines on both sides
+    from difflib import SequenceMatcher  # start-up time: only for a change with lines on both sides
 
     for tag, i1, i2, j1, j2 in SequenceMatcher(None, middle_old, middle_new, autojunk=False).get_opcodes():
         if tag != "equal":
@@ -90,9 +90,9 @@ def _regions(old: Sequence[str], new: Sequence[str]) -> Iterator[Region]:
 
 
 def _hunks(regions: Sequence[Region], old: Sequence[str], new: Sequence[str]) -> Iterator[list[ChangedLine]]:
-    """Regions whose context meets are one hunk."""
+    """The regions as hunks; regions whose context meets share one."""
     hunk: list[ChangedLine] = []
-    shown_to = 0  # lines of the file after that are told already
+    shown_to = 0  # lines of the new file that the hunks already cover
     for number, (i1, i2, j1, j2) in enumerate(regions):
         start = max(j1 - CONTEXT, shown_to)
         if hunk and start > shown_to:

@@ -1,4 +1,4 @@
-"""Works out what an edit makes of a file: exact text replaced, several pieces in order, all or nothing."""
+"""Computes the result of an edit: exact text is replaced, several pieces in order, all or nothing."""
 
 import codecs
 import os
@@ -14,7 +14,7 @@ from ra.tools.policy.paths import shown
 from ra.tools.tool import Mistake
 
 SHOWN_LINES = 20
-COMPARED_CHARACTERS = 500_000  # of a file, in search of what an edit may have meant: more takes seconds
+COMPARED_CHARACTERS = 500_000  # of a file, compared to guess the intended text: more takes seconds
 COMPARED_LINES = 3000
 COMPARED_LINE = 300
 
@@ -34,7 +34,7 @@ class EditArgs(msgspec.Struct):
 
 
 class Edition(Value, frozen=True):
-    """A file before (None: it is not there) and after an edit, and the lines where it is changed first."""
+    """A file before (None: it does not exist) and after an edit, and the line numbers of the first changes."""
 
     before: bytes | None
     after: bytes
@@ -43,8 +43,8 @@ class Edition(Value, frozen=True):
 
 
 def edition(path: str, args: EditArgs) -> Edition:
-    """Nothing is written. Raises Mistake when the edit does not fit the file."""
-    # Models that fill in every argument add an edit of nothing.
+    """Computes the edit and writes nothing. Raises Mistake if the edit does not fit the file."""
+    # Models that fill in every argument add an empty edit.
     edits = [edit for edit in args.edits if edit.old_string or edit.new_string or not args.old_string]
     if args.old_string or args.new_string or not edits:
         edits.insert(0, Replacement(args.old_string, args.new_string, args.replace_all))
@@ -67,7 +67,7 @@ def edition(path: str, args: EditArgs) -> Edition:
 
 
 def _decode(data: bytes, path: str) -> tuple[str, str]:
-    """The text and how to write it back byte for byte: a BOM and invalid bytes survive."""
+    """The text, and the encoding that restores it byte for byte: a BOM and invalid bytes survive."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         encoding = "utf-16-le" if data.startswith(codecs.BOM_UTF16_LE) else "utf-16-be"
         return data.decode(encoding, "surrogatepass"), encoding
@@ -79,12 +79,12 @@ def _decode(data: bytes, path: str) -> tuple[str, str]:
 def _encode(text: str, encoding: str) -> bytes:
     if encoding != "utf-8":
         return text.encode(encoding, "surrogatepass")
-    # Surrogates that stand for invalid bytes go back to them; others came from the model and are replaced.
+    # Surrogates that represent invalid bytes turn back into them; others came from the model and are replaced.
     return re.sub("[\ud800-\udc7f\udd00-\udfff]", "\ufffd", text).encode("utf-8", "surrogateescape")
 
 
 def _replace(text: str, edit: Replacement, label: str) -> tuple[str, list[int], int]:
-    """The text with one replacement made, the first lines where it was, and how often it was there."""
+    """The text after one replacement, the line numbers of the first occurrences, and their total."""
     if edit.old_string == edit.new_string:
         raise Mistake(f"{label}old_string and new_string are the same.")
     if not edit.old_string:
@@ -104,7 +104,7 @@ def _replace(text: str, edit: Replacement, label: str) -> tuple[str, list[int], 
 
 
 def _with_line_ends_of(text: str, edit: Replacement) -> tuple[str, str]:
-    """Models write \\n; in a file of \\r\\n they mean that. A mixed file is matched as it is."""
+    """The old and new text with the file's line ends: models write \\n even for \\r\\n. Mixed files are left alone."""
     old, new = edit.old_string, edit.new_string
     windows = text.count("\r\n")
     if windows * 2 > text.count("\n"):
@@ -130,7 +130,7 @@ def _lines_of(text: str, old: str, *, most: int) -> list[int]:
 
 
 def _nearest(text: str, old: str) -> str:
-    """What the model may have meant: the same words with other white space, or the most similar lines."""
+    """A hint at the intended text: the same words with other white space, or the most similar line."""
     words = old.split()
     if not words or len(text) > COMPARED_CHARACTERS:
         return ""
@@ -140,7 +140,7 @@ def _nearest(text: str, old: str) -> str:
         start = text.rfind("\n", 0, loose.start()) + 1
         end = text.find("\n", loose.end())
         return f" White space differs; line {line} is:\n{text[start : end if end >= 0 else None][:2000]}\n"
-    from difflib import get_close_matches  # only for an edit that failed
+    from difflib import get_close_matches  # start-up time: only for a failed edit
 
     first = next(line.strip() for line in old.splitlines() if line.strip())
     lines = {line.strip(): number for number, line in reversed(list(enumerate(text.splitlines()[:20_000], 1)))}

@@ -1,4 +1,4 @@
-"""File access for tools: what goes wrong becomes a sentence for the model."""
+"""Opens, reads and replaces files for tools: errors become sentences for the model."""
 
 import os
 from typing import BinaryIO
@@ -11,7 +11,7 @@ MAX_EDIT_BYTES = 50_000_000
 
 
 def open_regular(path: str) -> BinaryIO:
-    """Open a file for reading. Raises Mistake for folders, pipes and devices, which could block or never end."""
+    """Opens a file for reading. Raises Mistake for folders, pipes and devices, which could block or never end."""
     try:
         return files.open_without_links(path)
     except OSError as error:
@@ -19,7 +19,7 @@ def open_regular(path: str) -> BinaryIO:
 
 
 def read_whole(path: str) -> bytes:
-    """Raises Mistake."""
+    """The whole content of a file. Raises Mistake."""
     with open_regular(path) as file:
         if (size := os.fstat(file.fileno()).st_size) > MAX_EDIT_BYTES:
             raise Mistake(f"{shown(path)} has {size} bytes; files over {MAX_EDIT_BYTES} are changed with Bash.")
@@ -27,7 +27,7 @@ def read_whole(path: str) -> bytes:
 
 
 def replace_file(path: str, data: bytes) -> None:
-    """Write a file whole or not at all, with the mode and owner of the old one. Raises Mistake."""
+    """Writes a file completely or not at all, with the mode and owner of the old one. Raises Mistake."""
     try:
         files.replace_file(path, data)
     except OSError as error:
@@ -52,7 +52,7 @@ def _sentence(path: str, error: OSError) -> str:
 
 
 def _hint(path: str) -> str:
-    """Names that may have been meant."""
+    """A hint at similar names, or at the missing folder."""
     folder, name = os.path.split(path)
     if not os.path.isdir(folder or "."):
         return f" Nor does the folder {shown(folder)}."

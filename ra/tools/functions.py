@@ -1,4 +1,4 @@
-"""Turn a function of the user's program into a tool: its hints and its docstring are what the model reads."""
+"""Turns a function of the user's program into a tool: the model reads its type hints and its docstring."""
 
 import asyncio
 import functools
@@ -21,7 +21,7 @@ _BLOCKS = (Text, Image, Document)
 
 
 class _Parameter(Value, frozen=True):
-    """What the model fills in. One that may be None can be left out, and is None then."""
+    """A parameter for the model. One that may be None can be omitted, and is None then."""
 
     name: str
     hint: Any
@@ -30,7 +30,7 @@ class _Parameter(Value, frozen=True):
 
 
 class _Function:
-    """What a model is told of a function. A method, a `functools.partial` and an object with `__call__` are one too."""
+    """The description of a function, which may be a method, a `functools.partial` or an object with `__call__`."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
         self.call = function
@@ -38,7 +38,7 @@ class _Function:
         while isinstance(inner, functools.partial):
             inner = inner.func
         is_object = not (inspect.isroutine(inner) or isinstance(inner, type))
-        # What carries the hints: of an object its `__call__`, of a partial its function.
+        # The hints are on an object's `__call__`, and on a partial's function.
         self._written: Any = type(inner).__call__ if is_object else inner
         self.name: str = type(inner).__name__ if is_object else getattr(inner, "__name__", "")
         self.where = f"Custom tool {self.name!r}"
@@ -46,7 +46,7 @@ class _Function:
         self.words, self._notes = _docstring(text)
 
     def parameters(self) -> list[_Parameter]:
-        """Raises ConfigError."""
+        """The parameters that the model fills in. Raises ConfigError."""
         try:
             hints = get_type_hints(self._written, include_extras=True)
         except (NameError, TypeError) as error:
@@ -56,12 +56,12 @@ class _Function:
         return [self._parameter(parameter, hints) for parameter in parameters]
 
     async def run(self, arguments: JsonObject) -> Output:
-        """Raises Mistake: what a user's code raises, the model hears of, and the run goes on."""
+        """Calls the function. Raises Mistake for any exception in it: the model sees the error, and the run goes on."""
 
         def call() -> Any:
             try:
                 return self.call(**arguments)
-            except (StopIteration, SystemExit) as error:  # no thread can hand on the first; the second would end us
+            except (StopIteration, SystemExit) as error:  # a thread cannot pass on the first; the second would end ra
                 raise RuntimeError(f"{type(error).__name__}: {error}") from error
 
         try:
@@ -90,7 +90,7 @@ class _Function:
 
 
 def function_tool(function: Callable[..., Any]) -> Tool:
-    """A tool from a function with type hints and a docstring. Raises ConfigError that says what is missing."""
+    """A tool from a function with type hints and a docstring. Raises ConfigError with what is missing."""
     described = _Function(function)
     if not TOOL_NAME.fullmatch(described.name):
         raise ConfigError(f"{described.where}: a tool is a function with a name of letters, digits and _.")
@@ -99,12 +99,12 @@ def function_tool(function: Callable[..., Any]) -> Tool:
     parameters = described.parameters()
     try:
         return _plain_tool(described, parameters)
-    except TypeError as error:  # a type that needs pydantic, which is loaded for nothing else
+    except TypeError as error:  # start-up time: only such types load pydantic
         return _pydantic_tool(described, parameters, error)
 
 
 def _plain_tool(function: _Function, parameters: Sequence[_Parameter]) -> Tool:
-    """Arguments of msgspec's types. Raises TypeError for others."""
+    """A tool whose arguments msgspec reads. Raises TypeError for other types."""
     fields: list[Any] = []
     for parameter in parameters:
         if parameter.is_required:
@@ -114,7 +114,7 @@ def _plain_tool(function: _Function, parameters: Sequence[_Parameter]) -> Tool:
             fields.append((parameter.name, parameter.hint | UnsetType, left_out))
     args = msgspec.defstruct("Args", fields, kw_only=True)
     spec = ToolSpec(function.name, function.words, schema_of(args))
-    msgspec.json.Decoder(args)  # refuses types that no JSON can become
+    msgspec.json.Decoder(args)  # refuses types that JSON cannot represent
 
     async def run(given: msgspec.Struct, say: Say) -> Output:
         values = {field: getattr(given, field) for field in args.__struct_fields__}
@@ -124,15 +124,15 @@ def _plain_tool(function: _Function, parameters: Sequence[_Parameter]) -> Tool:
 
 
 def _pydantic_tool(function: _Function, parameters: Sequence[_Parameter], unknown: TypeError) -> Tool:
-    """Arguments of all that pydantic reads: models, dataclasses, enums, dates, and limits such as `Field(ge=1)`."""
+    """A tool whose arguments pydantic reads: models, dataclasses, enums, dates, and limits such as `Field(ge=1)`."""
     from pydantic import Field, ValidationError
-    from typing_extensions import TypedDict  # typing's is refused by pydantic before Python 3.12
+    from typing_extensions import TypedDict  # before Python 3.12, pydantic refuses the one in typing
 
     from ra.tools import pydantic_types
 
     fields = {part.name: _for_pydantic(part.hint, Field) for part in parameters}
     optional = {part.name for part in parameters if not part.is_required}
-    make: Any = TypedDict  # a type that is made at run time, which no checker follows
+    make: Any = TypedDict  # the type is created at run time, beyond any type checker
     args = make("Args", {name: NotRequired[hint] if name in optional else hint for name, hint in fields.items()})
     try:
         reader, schema = pydantic_types.adapter(args)
@@ -154,7 +154,7 @@ def _pydantic_tool(function: _Function, parameters: Sequence[_Parameter], unknow
 
 
 def _for_pydantic(hint: Any, field: Any) -> Any:
-    """The hint with its description in pydantic's words."""
+    """The hint with its description as a pydantic `Field`."""
     if get_origin(hint) is not Annotated:
         return hint
     inner, *metas = get_args(hint)
@@ -171,7 +171,7 @@ def _may_be_none(hint: Any) -> bool:
 
 
 def _docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The words before the parameters, and a line for each `name: text` or `name (type): text` among them."""
+    """The text before the parameters, and the description of each parameter: `name: text` or `name (type): text`."""
     head = re.split(r"\n\s*(?:Args|Arguments|Parameters|Returns|Raises)\s*:?\s*\n", text)[0]
     notes = re.finditer(r"^[ \t]*(?::param )?(\w+)(?: \([^)]*\))?: (.+)$", text, re.MULTILINE)
     lines = [line for line in head.splitlines() if not re.match(r"\s*:(param|return)", line)]
@@ -179,7 +179,7 @@ def _docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def _output(value: Any) -> Output:
-    """What a function returned, as the model reads it: text, images and documents as they are, the rest as JSON."""
+    """A function's return value for the model: text, images and documents unchanged, anything else as JSON."""
     if isinstance(value, Output):
         return value
     if value is None:
@@ -196,7 +196,7 @@ def _output(value: Any) -> Output:
 
 
 def _plain(value: Any) -> Any:
-    """A pydantic model says by itself what it is in JSON. Raises TypeError for what is no such model."""
+    """A pydantic model as plain data. Raises TypeError for anything else."""
     if (dump := getattr(value, "model_dump", None)) is None:
         raise TypeError(f"{type(value).__name__} is not JSON")
     return dump(mode="json")

@@ -1,4 +1,4 @@
-"""Read `agent.tools`: per tool enabled and rootDir; for Bash and scripts also env."""
+"""Reads `agent.tools`: per tool `enabled` and `rootDir`; for Bash and scripts also `env`."""
 
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,9 @@ class ToolOptions(Settings, frozen=True, kw_only=True):
 
 
 def options_of(settings: dict[str, Any], root: str | None, custom: tuple[str, ...] = ()) -> dict[str, ToolOptions]:
-    """Raises ConfigError that names the key and what would be right. `custom` itself is read by who loads the files.
+    """The options by tool. Raises ConfigError with the wrong key and the legal values.
 
-    Without a root, no folder is looked at.
+    The list `agent.tools.custom` is read by the code that loads those files. Without a root, folders are not checked.
     """
     names = (*BUILTIN, *custom)
     options = {}
@@ -29,7 +29,7 @@ def options_of(settings: dict[str, Any], root: str | None, custom: tuple[str, ..
         if name == "custom":
             continue
         if name not in names and not name.startswith("mcp__"):
-            import difflib  # only for a name that is wrong
+            import difflib  # start-up time: only for an unknown name
 
             close = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
             advice = f"did you mean {close[0]}?" if close else f"tools: {', '.join(names)}, and custom."
@@ -44,7 +44,7 @@ def _read(name: str, value: Any, root: str | None, *, starts: bool) -> ToolOptio
     try:
         # Snake case is accepted in all settings.
         plain = (
-            {"rootDir" if key == "root_dir" else key: held for key, held in value.items()}
+            {"rootDir" if key == "root_dir" else key: setting for key, setting in value.items()}
             if isinstance(value, dict)
             else value
         )

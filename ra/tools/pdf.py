@@ -1,4 +1,4 @@
-"""The text of pages of a PDF: runs in a worker, because a PDF may be made to blow up."""
+"""Extracts the text of PDF pages, in a worker: a malicious PDF may exhaust memory or time."""
 
 import io
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 def serve(order: bytes) -> bytes:
-    """`OFFSET LIMIT`, a line end, the PDF → how many pages it has, and the text of those that were asked for."""
+    """`OFFSET LIMIT`, a line end, the PDF → the number of its pages, and the text of the requested ones."""
     import pypdf  # 100 ms, in the worker
 
     head, _, document = order.partition(b"\n")

@@ -1,4 +1,4 @@
-"""What tools ask of the session that they work for, and of the place where a user's lasting answers are kept."""
+"""Declares what tools need from their session, and from the store of the user's permanent rules."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -13,7 +13,7 @@ from ra.tools.tool import Output
 
 
 class SideCall(Value, frozen=True):
-    """A model call that an MCP server asks for: its own words, none of the conversation's."""
+    """A model call requested by an MCP server: with its messages only, nothing from the conversation."""
 
     messages: tuple[Message, ...]
     system: str = ""
@@ -21,7 +21,7 @@ class SideCall(Value, frozen=True):
 
 
 class Form(Value, frozen=True):
-    """What an MCP server wants to know from the user. `url`: it is to be answered there, in a browser."""
+    """A form from an MCP server for the user. With `url`, the user answers it there, in a browser."""
 
     message: str
     fields: tuple[Field, ...] = ()
@@ -29,29 +29,29 @@ class Form(Value, frozen=True):
 
 
 class SessionPort(Protocol):
-    """The session as its tools see it. `ra.session` lies above `ra.tools`, so the import is turned around here."""
+    """The session as its tools see it. `ra.session` lies above `ra.tools`, so this protocol inverts the import."""
 
     def entries(self) -> Sequence[Entry]:
-        """The live entries. A tool that changes one returns the change as a fact."""
+        """The current entries. A tool that changes one returns the change as a fact."""
         ...
 
     async def recall(self, query: str) -> str:
-        """What the session's events say for words or a reference, hidden ones included."""
+        """The events of the session that match some words or a reference, hidden ones included."""
         ...
 
     async def run_agent(self, task: str) -> Output:
-        """A sub-agent's answer; what it cost is recorded already."""
+        """A sub-agent's answer; its cost is already recorded."""
         ...
 
     async def ask_model(self, call: SideCall) -> Reply:
-        """An answer of the session's model, paid from the budget of the run that goes on.
+        """An answer of the session's model, charged to the budget of the current run.
 
-        Raises what the provider raises, and Stopped when the budget does not reach for it.
+        Raises the provider's errors, and Stopped if the budget is too small.
         """
         ...
 
 
 class RuleKeeper(Protocol):
-    """Keeps the rules that a user wants to hold in this project from now on."""
+    """Stores the rules that the user makes permanent for this project."""
 
     def remember(self, rule: Rule) -> None: ...

@@ -1,4 +1,4 @@
-"""Reads JSON into the types of a user's program that only pydantic knows, and describes them to a model."""
+"""Reads JSON into types of a user's program that need pydantic, and describes them to a model."""
 
 from typing import Any
 
@@ -6,11 +6,11 @@ from pydantic import PydanticUndefinedAnnotation, PydanticUserError, TypeAdapter
 
 from ra.core.value import JsonObject
 
-MAX_ERRORS = 5  # that one message names
+MAX_ERRORS = 5  # per message
 
 
 def adapter(hint: Any) -> tuple[TypeAdapter[Any], JsonObject]:
-    """What reads values of a type, and its JSON schema. Raises TypeError that says why there is none."""
+    """A reader for values of a type, and its JSON schema. Raises TypeError with the reason if there is none."""
     try:
         reader: TypeAdapter[Any] = TypeAdapter(hint)
         return reader, _bare(reader.json_schema())
@@ -19,7 +19,7 @@ def adapter(hint: Any) -> tuple[TypeAdapter[Any], JsonObject]:
 
 
 def why(error: ValidationError) -> str:
-    """What does not fit, without links, and without the input, which a model knows."""
+    """The errors of a value, without links, and without the input, which the model knows."""
     errors = error.errors(include_url=False, include_context=False, include_input=False)
     lines = [f"{'.'.join(map(str, part['loc'])) or 'the whole'}: {part['msg']}" for part in errors]
     more = [f"and {len(lines) - MAX_ERRORS} more"] if len(lines) > MAX_ERRORS else []
@@ -27,7 +27,7 @@ def why(error: ValidationError) -> str:
 
 
 def _bare(part: Any) -> Any:
-    """A title repeats the name that stands beside it; under `properties` it is a name itself."""
+    """The schema without titles, which repeat the name beside them; under `properties`, `title` is a name itself."""
     if isinstance(part, list):
         return [_bare(inner) for inner in part]
     if not isinstance(part, dict):

@@ -1,4 +1,4 @@
-"""Turn a script of the user's into a tool."""
+"""Turns a user's script into a tool."""
 
 import os
 import re
@@ -26,9 +26,9 @@ _HEADER = """# tool: one sentence on what it does
 
 
 def script_tool(path: str, *, cwd: str, env: Mapping[str, str], timeout_s: float) -> Tool:
-    """A tool from a script: arguments as JSON on its stdin, the result on its stdout; an exit code means an error.
+    """A tool from a script: JSON arguments on stdin, the result on stdout; a non-zero exit code means an error.
 
-    What it does and takes is told by comments at its head. Raises ConfigError that shows them.
+    Comments at its head describe the tool and its arguments. Raises ConfigError that shows their form.
     """
     name = Path(path).stem
     where = f"Custom tool {path!r}"
@@ -64,8 +64,8 @@ def _head(path: str, where: str) -> list[str]:
 
 def _described(path: str, where: str) -> str:
     for line in _head(path, where):
-        if found := re.match(r"\s*(?:#|//|--)\s*tool:\s*(\S.*)", line):
-            return found[1].strip()
+        if match := re.match(r"\s*(?:#|//|--)\s*tool:\s*(\S.*)", line):
+            return match[1].strip()
     raise ConfigError(f"{where} has no header. Put this at its top:\n{_HEADER}")
 
 

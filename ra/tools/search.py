@@ -1,4 +1,4 @@
-"""Searches files by a regular expression, and lists them, without ripgrep: in a worker, which cannot grow or hang."""
+"""Searches files by a regular expression, and lists them, without ripgrep: in a worker with bounded memory and time."""
 
 import os
 import re
@@ -33,7 +33,7 @@ class GrepArgs(msgspec.Struct):
 
 
 class MatchLine(msgspec.Struct, frozen=True, order=True):
-    """A line of the answer, `hit` or around one. Ordered by file and number."""
+    """A line of the answer: a `hit`, or context around one. Ordered by file and number."""
 
     path: str
     number: int
@@ -42,7 +42,7 @@ class MatchLine(msgspec.Struct, frozen=True, order=True):
 
 
 class _Order(msgspec.Struct):
-    """`careful`: a command runs, which could put a link in a folder on the way. Without `args` names are wanted."""
+    """A task for the worker. `careful`: a running command could place a symlink on the way. No `args`: list names."""
 
     start: bytes
     only: bytes
@@ -72,7 +72,7 @@ def search_in_worker(args: GrepArgs, start: str, only: str, deadline: float, *, 
 
 
 def names_from_worker(start: str, deadline: float) -> list[str]:
-    """`walk`, bounded in time and memory: the ignore rules of a project are expressions that it wrote."""
+    """`walk`, bounded in time and memory: a project's ignore rules are patterns that we do not control."""
     try:
         answer = _ask(_Order(os.fsencode(start), b"", max(0.1, deadline - time.monotonic())), deadline)
     except worker.OutOfMemory as error:
@@ -88,7 +88,7 @@ def _ask(order: _Order, deadline: float) -> _Answer:
 
 
 def serve(raw: bytes) -> bytes:
-    """In the worker: what `_ask` wants."""
+    """Runs in the worker: answers `_ask`."""
     order = msgspec.json.decode(raw, type=_Order)
     deadline = time.monotonic() + order.seconds
     start, only = os.fsdecode(order.start), os.fsdecode(order.only)
@@ -103,8 +103,8 @@ def serve(raw: bytes) -> bytes:
 
 
 def search(args: GrepArgs, start: str, only: str, deadline: float, *, careful: bool = False) -> list[MatchLine]:
-    """The matching lines and those around them. Raises Mistake."""
-    # Like re, but it can be stopped: (a+)+$ over one long line would hold up everything for ever.
+    """The matching lines and their context. Raises Mistake."""
+    # Like re, but with a timeout: (a+)+$ on one long line would never end.
     import regex
 
     flags = regex.IGNORECASE if args.ignore_case else 0
@@ -115,11 +115,11 @@ def search(args: GrepArgs, start: str, only: str, deadline: float, *, careful: b
             f"The pattern is not a valid regular expression: {error}. Escape signs that are meant as they are."
         ) from error
     paths: Iterable[str] = [only] if only else filter(name_filter(args.glob), walk(start, deadline=deadline))
-    # One search over the whole text rules most files out. Look-around could see the next line there, so not then.
+    # One search of the whole text rules out most files. Not with look-around, which would see beyond the line.
     whole_text = (
         None if re.search(r"\(\?|\\[AZzB]", args.pattern) else regex.compile(args.pattern, flags | regex.MULTILINE)
     )
-    # A look at each folder on the way costs time, and only a command that runs now could put a link there.
+    # Checking each folder on the way takes time, and only a running command could place a symlink there.
     opened = open_without_links if careful else open_regular
     lines: list[MatchLine] = []
     for path in paths:
@@ -139,7 +139,7 @@ def name_filter(glob: str) -> Callable[[str], bool]:
     if not glob:
         return lambda path: True
     negated, pattern = glob.startswith("!"), glob.removeprefix("!").removeprefix("./")
-    # As in ripgrep and gitignore: a name alone is looked for at every depth.
+    # As in ripgrep and gitignore: a bare name matches at every depth.
     regex = glob_regex(pattern.lstrip("/") if "/" in pattern else f"**/{pattern}", paths=True)
     return lambda path: bool(regex.fullmatch(path)) != negated
 
@@ -153,7 +153,7 @@ def _left(deadline: float) -> float:
 
 
 def _text_of(path: str, opened: Callable[[str], BufferedReader]) -> str | None:
-    """The text of a file, None for binary, huge or unreadable ones."""
+    """The text of a file, at most MAX_FILE_BYTES of it; None if it is binary or unreadable."""
     try:
         with opened(path) as file:
             content = file.read(MAX_FILE_BYTES)

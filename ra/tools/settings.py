@@ -1,4 +1,4 @@
-"""Settings of what the model may do: `agent.permissions`, `agent.tools`, `agent.mcpServers`."""
+"""Declares the settings of what the model may do: `agent.permissions`, `agent.tools`, `agent.mcpServers`."""
 
 from typing import Annotated, Any, Literal
 
@@ -8,7 +8,7 @@ from ra.core.settings import Settings
 
 
 class RuleSettings(Settings, frozen=True, kw_only=True):
-    """One of allow, ask, deny holds `Tool(pattern)`. `outside` lets exactly that command leave the sandbox."""
+    """One of `allow`, `ask`, `deny` is a `Tool(pattern)`. `outside` lets exactly that command leave the sandbox."""
 
     allow: str | None = None
     ask: str | None = None
@@ -23,7 +23,7 @@ class SandboxSettings(Settings, frozen=True, kw_only=True):
 
 
 Edits = Literal["ask", "auto", "off"]
-"""What becomes of a write by a file tool in the project: a question, nothing, a refusal."""
+"""How a file tool's write in the project is treated: ask the user, allow it, refuse it."""
 
 
 class PermissionSettings(Settings, frozen=True, kw_only=True):
@@ -35,7 +35,7 @@ class PermissionSettings(Settings, frozen=True, kw_only=True):
 
 
 class McpServerSettings(Settings, frozen=True, kw_only=True):
-    """A server started by `command`, or reached at `url`; `sse`: in the way of the protocol's first version."""
+    """A server started by `command`, or reached at `url`; `sse`: with the transport of the protocol's first version."""
 
     name: str
     command: str | None = None

@@ -1,4 +1,4 @@
-"""The commands of a session: where they run, in a sandbox or outside it, and what still runs in the background."""
+"""Runs the commands of a session, in a sandbox or outside it, at once or as background jobs."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ _READ_ONLY_HINT = (
     "[in the sandbox protected files, git's configuration and what lies outside the project are read-only; "
     "outside: true asks the user to run a command without it]"
 )
-MAX_TRIES = 3  # to reach the command: what a box masks may vanish while it is set up, such as another program's socket
+MAX_TRIES = 3  # to start the command: a file that the sandbox masks, such as a socket, may vanish during the set-up
 
 
 class BashArgs(msgspec.Struct):
@@ -36,7 +36,7 @@ class BashArgs(msgspec.Struct):
 
 
 class Shell:
-    """The commands of one session: where they run, and what still runs in the background."""
+    """The commands of one session: their working directory, their sandbox and the background jobs."""
 
     def __init__(self, place: Project, env: dict[str, str], launcher: Launcher, *, timeout_s: float) -> None:
         self.cwd = place.cwd
@@ -49,11 +49,11 @@ class Shell:
 
     @property
     def box(self) -> Box | None:
-        """The sandbox, looked for (and tested) at its first use."""
+        """The sandbox, detected and tested on first use."""
         return self._launcher.box
 
     async def run(self, args: BashArgs, say: Say, access: Access = IN_THE_BOX) -> Output:
-        """Run a command. `access` is what was decided; without it nothing leaves the sandbox."""
+        """Runs a command. `access` is what the rules or the user allow; by default nothing leaves the sandbox."""
         if not args.command.strip():
             raise Mistake("Bash needs a command. Job reads and stops what runs in the background.")
         if "\0" in args.command:
@@ -73,10 +73,10 @@ class Shell:
     async def _whole(
         self, args: BashArgs, say: Say, timeout_s: float, access: Access
     ) -> tuple[Running, Ended, list[str]]:
-        """Run a command to its end, and follow it to where it went."""
+        """Runs a command to its end, and adopts its final working directory."""
         reader, writer = os.pipe()
         try:
-            # On the first line, so that line numbers in error messages stay right.
+            # On the first line, so that line numbers in error messages stay correct.
             script = f"trap 'pwd -P >&{writer}' EXIT; {args.command}"
             running = await self._start(script, say, access, fds=(writer,))
             os.close(writer)
@@ -89,7 +89,7 @@ class Shell:
                 os.close(writer)
 
     async def close(self) -> list[str]:
-        """End all background jobs. What the model was not told of them any more is returned, a line each."""
+        """Ends all background jobs. Returns a line for each notice about them that the model has not seen."""
         notes = []
         for number, (command, running) in self.jobs.items():
             was_read = running.notes is not None
@@ -101,7 +101,7 @@ class Shell:
         return notes
 
     async def _start(self, script: str, say: Say, access: Access, *, fds: tuple[int, ...] = ()) -> Running:
-        # A command could put a link in the folder's place: the next one, outside perhaps, would run where that leads.
+        # A command could replace the folder by a symlink: the next one, perhaps outside, would run at its target.
         if not os.path.isdir(self.cwd) or self._place.inside(os.path.realpath(self.cwd)) is None:
             self.cwd = self._place.cwd
         with stable_path(os.path.realpath(self.cwd)) as folder:
@@ -109,7 +109,7 @@ class Shell:
             return await start(launch, cwd=folder, env=self._env, say=say, fds=fds)
 
     def _move(self, reported: str) -> list[str]:
-        """Follow the command's `cd`, as long as it stays in the project."""
+        """Follows the command's `cd` as long as it stays in the project."""
         if not reported or reported == self.cwd:
             return []
         if self._place.inside(self._place.real(reported)) is not None and os.path.isdir(reported):
@@ -126,7 +126,7 @@ class Shell:
         return text_output(f"Job {self._last_job} runs in the background. Job(job={self._last_job}) reads its output.")
 
     async def read_job(self, number: int, *, stop: bool) -> Output:
-        """What a job has printed since it was read last, and what became of it; with `stop` it is ended first."""
+        """A job's output since the last reading, and its state; `stop` ends the job first."""
         if number not in self.jobs:
             job_numbers = ", ".join(map(str, self.jobs)) or "none"
             raise Mistake(f"There is no job {number}; jobs: {job_numbers}.")

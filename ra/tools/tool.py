@@ -1,4 +1,4 @@
-"""A tool: a name and words for the model, typed arguments, and a function that runs."""
+"""Defines a tool: a name and a description for the model, typed arguments, and a function that runs."""
 
 import types
 from collections.abc import Awaitable, Callable
@@ -15,18 +15,18 @@ from ra.core.text import clean
 from ra.core.value import JsonObject, Value
 
 Say = Callable[[str], None]
-"""How a tool shows output while it still runs."""
+"""How a tool shows output while it is running."""
 
 
 class Mistake(Exception):
-    """The model's mistake: the call gets an error result with this text, which says what would be right."""
+    """A mistake of the model: the call gets an error result with this text, which says how to correct it."""
 
     def __init__(self, text: str) -> None:
-        super().__init__(redacted(text))  # an MCP server may say what it was sent
+        super().__init__(redacted(text))  # an MCP server may echo the keys that it was sent
 
 
 class Output(Value, frozen=True):
-    """What a run gave: blocks for the model, facts for the timeline, and how a file changed, for the user."""
+    """The output of a call: blocks for the model, facts for the timeline, and the change of a file for the user."""
 
     content: tuple[Content, ...]
     is_error: bool = False
@@ -40,12 +40,12 @@ RunTool = Callable[[Any, Say], Awaitable[str | Output]]
 
 
 class Tool(msgspec.Struct, frozen=True):
-    """`args` is the struct that arguments are read into; without one they are handed on as they came.
+    """`args` is the struct that arguments are read into; without it they are passed on unchanged.
 
-    `reads_only` calls may run side by side. `own_timeout` says that the tool ends its calls itself. A tool that is not
-    `listed` can be called, but requests do not tell of it. `passes_on` says which call the arguments really make, if
-    it is one of another tool: that is what is judged and run. A `free` tool touches nothing that a rule would have to
-    guard. One that `polls` may be called again and again with the same arguments: it asks what happened since.
+    `reads_only` calls may run concurrently. With `own_timeout`, the tool ends its calls itself. A tool that is not
+    `listed` can be called, but requests do not mention it. `passes_on` returns the call of another tool that the
+    arguments stand for, if any: that call is checked and run. A `free` tool touches nothing that a rule has to guard.
+    A tool that `polls` may be called repeatedly with the same arguments: it reports what happened since.
     """
 
     spec: ToolSpec
@@ -63,7 +63,7 @@ class Tool(msgspec.Struct, frozen=True):
         return self.spec.name
 
     def told_like(self, other: "Tool") -> bool:
-        """Whether a model that was told of this one can call the other: by the same name, with the same arguments."""
+        """Whether a model that knows this tool can call the other: it has the same name and the same arguments."""
         return self.listed == other.listed and self.name == other.name and self.spec.schema == other.spec.schema
 
 
@@ -85,18 +85,18 @@ def declare(
 def text_output(
     text: str, *, is_error: bool = False, facts: tuple[Fact, ...] = (), change: FileChange | None = None
 ) -> Output:
-    """Text for the model. Only what JSON cannot carry (lone surrogates) is replaced."""
+    """Text for the model. Only lone surrogates, which JSON cannot represent, are replaced."""
     return Output((Text(clean(text)),), is_error, facts, change)
 
 
 def read_args(tool: Tool, args: JsonObject) -> tuple[Any, str]:
-    """The arguments as the tool's struct, and a word about those that it does not know."""
+    """The arguments as the tool's struct, and a note on unknown ones. Raises Mistake."""
     if tool.args is None:
         return args, ""
     field_names = tool.args.__struct_encode_fields__
     unknown = sorted(set(args) - set(field_names))
     arguments = {name: value for name, value in args.items() if name in field_names and value is not None}
-    # Models that fill in every argument write 0 or "" for one that they mean to leave out.
+    # Models that fill in every argument write 0 or "" for one that they mean to omit.
     required = tool.spec.schema.get("required", ())
     filled = {name: value for name, value in arguments.items() if name in required or value not in _BLANK}
     try:
@@ -108,7 +108,7 @@ def read_args(tool: Tool, args: JsonObject) -> tuple[Any, str]:
 
 
 def _converted(given: JsonObject, filled: JsonObject, struct: type[msgspec.Struct]) -> msgspec.Struct:
-    """Not strict: models write "10" for 10. Raises msgspec.ValidationError, UnicodeError."""
+    """The arguments as a struct, leniently: models write "10" for 10. Raises msgspec.ValidationError, UnicodeError."""
     try:
         return msgspec.convert(given, struct, strict=False)
     except msgspec.ValidationError:
@@ -118,7 +118,7 @@ def _converted(given: JsonObject, filled: JsonObject, struct: type[msgspec.Struc
 
 
 def usage(spec: ToolSpec) -> str:
-    """One sentence on what a tool takes."""
+    """One sentence that lists a tool's arguments."""
     properties: JsonObject = spec.schema.get("properties", {})
     required = spec.schema.get("required", [])
     parts = [
@@ -139,9 +139,9 @@ _SIMPLE: dict[Any, JsonObject] = {
 
 
 def schema_of(struct: type[msgspec.Struct]) -> JsonObject:
-    """Describe a struct to a model as a small JSON schema: types, descriptions, what is required."""
+    """A small JSON schema that describes a struct to a model: types, descriptions, required fields."""
     hints = get_type_hints(struct, include_extras=True)
-    # By hand and not with msgspec.json.schema, whose $defs, titles and defaults cost tokens and tell a model nothing.
+    # Not with msgspec.json.schema, whose $defs, titles and defaults cost tokens and do not help a model.
     names = dict(zip(struct.__struct_fields__, struct.__struct_encode_fields__, strict=True))
     optional = len(struct.__struct_fields__) - len(struct.__struct_defaults__)
     required = [
@@ -168,7 +168,7 @@ def _of(hint: Any) -> JsonObject:
             {"type": "string", "enum": list(inner)} if all(isinstance(v, str) for v in inner) else {"enum": list(inner)}
         )
     if origin in (Union, types.UnionType):
-        # An argument that may be left out needs no null: leaving it out is the null.
+        # An optional argument needs no null: omitting it means null.
         options = [_of(option) for option in inner if option not in (type(None), msgspec.UnsetType)]
         return options[0] if len(options) == 1 else {"anyOf": options}
     if origin in (list, tuple, set, frozenset) or hint in (list, tuple, set, frozenset):
@@ -176,7 +176,7 @@ def _of(hint: Any) -> JsonObject:
         return {"type": "array", **({"items": _of(items[0])} if items else {})}
     if origin is dict or hint is dict:
         for part in inner:
-            _of(part)  # raises for what no JSON becomes
+            _of(part)  # raises TypeError for types that JSON cannot represent
         return {"type": "object"}
     if is_typeddict(hint):
         fields = {name: _of(part) for name, part in get_type_hints(hint).items()}

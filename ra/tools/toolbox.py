@@ -1,4 +1,4 @@
-"""The tools of a session, and what becomes of a call: validate → decide → ask → run → Done."""
+"""Runs the calls to a session's tools: validate → decide → ask → run → Done."""
 
 import asyncio
 import contextlib
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class Done(Value, frozen=True):
-    """What a call came to. The loop records the result, then the facts."""
+    """The outcome of a call. The loop records the result, then the facts."""
 
     result: ToolResult
     facts: tuple[Fact, ...] = ()
@@ -41,9 +41,9 @@ class Done(Value, frozen=True):
 
 
 class Toolbox:
-    """The tools of one session, at work in its workspace. `close` ends what still runs in the background.
+    """The tools of one session, working in its workspace. `close` ends everything that runs in the background.
 
-    `chosen` are the tools of a run that does not have the usual ones. `client` answers what MCP servers ask.
+    `chosen` replaces the usual tools for a run. `client` answers the questions of MCP servers.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Toolbox:
         self._client = client
         self._chosen = chosen
 
-    # --- which tools there are ---
+    # --- the available tools ---
 
     @property
     def _by_name(self) -> Mapping[str, Tool]:
@@ -71,29 +71,29 @@ class Toolbox:
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:
-        """What the model is told of them."""
+        """The specifications of the listed tools, for the model."""
         return tuple(tool.spec for tool in self.tools if tool.listed)
 
     @property
     def known(self) -> frozenset[str]:
-        """Names that a rule may speak of, also of tools that are off."""
+        """Names that a rule may mention, including those of disabled tools."""
         return self._toolset.known
 
     def refresh(self) -> bool:
-        """Take over what MCP servers offer by now. Returns whether requests must tell the model of other tools."""
+        """Adopts the present offer of the MCP servers. Returns whether requests must list other tools."""
         return self._chosen is None and self._toolset.refresh()
 
     def offering(self, tools: Sequence[Tool]) -> "Toolbox":
         """A toolbox with exactly these tools, which shares everything else with this one.
 
-        They are tools of this session, and what the caller brought, which is as free as custom tools are. Where tools
-        are off they stay off. Only one of the toolboxes that share needs to be closed.
+        The tools are the session's, or the caller's, which are as free as custom tools. If the session has no tools,
+        neither has the new toolbox. Only one of the toolboxes that share needs to be closed.
         """
         if not self._toolset.offered:
             return self
         return Toolbox(self._workspace, self._toolset, client=self._client, chosen=self._toolset.pick(tools))
 
-    # --- what is allowed ---
+    # --- permissions ---
 
     @property
     def rules(self) -> tuple[Rule, ...]:
@@ -101,23 +101,23 @@ class Toolbox:
 
     @property
     def edits(self) -> Edits:
-        """What becomes of writes by the file tools in the project, as the user has it now."""
+        """The present permission for the file tools to write in the project."""
         return self._workspace.approvals.edits
 
     def set_edits(self, edits: Edits) -> None:
-        """For the rest of the session. Raises UsageError where the session was started with edits off."""
+        """Sets `edits` for the rest of the session. Raises UsageError if the session was started with edits off."""
         self._workspace.approvals.set_edits(edits)
 
     def deny(self, names: Iterable[str]) -> None:
-        """Refuse these tools from now on, whatever other rules say."""
+        """Refuses these tools from now on, whatever other rules say."""
         self._workspace.approvals.deny(names)
 
     def project_for(self, tool: str) -> Project:
-        """The project as a call of a tool finds it now."""
+        """The project as a call of this tool finds it now."""
         brought = () if self._chosen is None else tuple(set(self._chosen) - set(self._toolset.usual))
         return msgspec.structs.replace(self._workspace.project_for(tool), free=(*self._toolset.free, *brought))
 
-    # --- what it leaves behind ---
+    # --- state of the session ---
 
     @property
     def undo(self) -> Undo:
@@ -125,16 +125,16 @@ class Toolbox:
 
     @property
     def box(self) -> Box | None:
-        """The sandbox of Bash, looked for (and tested) at its first use."""
+        """The sandbox of Bash, detected and tested on first use."""
         return self._workspace.shell.box
 
     def take_over(self, other: "Toolbox") -> None:
-        """Go on with what another toolbox was allowed in this session, and with what it can undo."""
+        """Takes over the permissions and the undo history of the session's previous toolbox."""
         self._workspace.approvals.take_over(other._workspace.approvals)
         self.undo.take_over(other.undo)
 
     async def close(self) -> list[str]:
-        """Let go of everything. One line for each thing that the user should know of what was ended with it."""
+        """Releases everything. Returns a line for each ended job that the user should know about."""
         notes = await self._workspace.shell.close()
         await self._toolset.close()
         return notes
@@ -142,19 +142,19 @@ class Toolbox:
     # --- calls ---
 
     def reads_only(self, call: ToolCall) -> bool:
-        """Whether the call may run beside others."""
+        """Whether the call may run concurrently with others."""
         tool = self._by_name.get(self._meant(call).name)
         return bool(tool and tool.reads_only)
 
     def polls(self, call: ToolCall) -> bool:
-        """Whether the call may be repeated as it is: it asks what happened since."""
+        """Whether the call may be repeated unchanged, because it asks what happened since."""
         tool = self._by_name.get(call.name)
         return bool(tool and tool.polls)
 
     async def run(self, call: ToolCall, *, ask: Asker | None = None, emit: Emit | None = None) -> Done:
-        """Whatever goes wrong in a tool is an error result, a defect of the tool too: no call ends a run.
+        """Runs a call. Every failure of a tool, even a defect in it, becomes an error result: no call ends a run.
 
-        Raises Stopped and HookFailed, which are about the run.
+        Raises Stopped and HookFailed, which concern the run.
         """
         emit = emit or _unheard
         try:
@@ -170,7 +170,7 @@ class Toolbox:
             raise
         except RaError as error:
             output = text_output(f"{call.name} failed: {error}", is_error=True)
-        except Exception as error:  # noqa: BLE001 - the run goes on, and both the model and the user are told
+        except Exception as error:  # noqa: BLE001 - the run continues, and the model and the user see the error
             trouble = f"{call.name} failed unexpectedly: {type(error).__name__}: {shown(str(error))[:500]}"
             emit(Warned(f"{trouble}. The run goes on."))
             output = text_output(f"{trouble}. Go on without it, or call it differently.", is_error=True)
@@ -214,13 +214,13 @@ class Toolbox:
         return msgspec.structs.replace(output, content=(*output.content, Text(note))) if note else output
 
     def _meant(self, call: ToolCall) -> ToolCall:
-        """The call that is really made, when a tool passes it on to another."""
+        """The call that really runs: the tool may pass it on to another."""
         tool = self._by_name.get(call.name)
         passed_on = tool.passes_on(call.args) if tool and tool.passes_on and not call.broken else None
         return ToolCall(call.id, *passed_on) if passed_on else call
 
     def _check(self, call: ToolCall) -> tuple[Tool, Any, ToolCall, str]:
-        """The tool, its arguments, the call as it will be judged and run, and a word on what was ignored."""
+        """The tool, its arguments, the call as it will be checked and run, and a note on ignored arguments."""
         tool = self._by_name.get(call.name)
         if tool is None:
             similar_name = next((name for name in self._by_name if name.casefold() == call.name.casefold()), "")
@@ -245,10 +245,10 @@ def open_toolbox(
     offered: bool = True,
     servers: "Servers | None" = None,
 ) -> Toolbox:
-    """A toolbox with the built-in tools, with `custom` ones and those of MCP servers; without any unless `offered`."""
+    """A toolbox with the built-in tools, the `custom` ones and those of MCP servers; empty unless `offered`."""
     client = None
     if servers:
-        from ra.tools.mcp.client import ServerClient  # only for those who have servers
+        from ra.tools.mcp.client import ServerClient  # start-up time: only with MCP servers
 
         client = ServerClient(workspace)
     builtin = builtin_tools(workspace)
@@ -257,7 +257,7 @@ def open_toolbox(
 
 
 class _Heard:
-    """Passes on what a call shows while it runs."""
+    """Emits the output that a call shows while it is running."""
 
     def __init__(self, call: str, emit: Emit) -> None:
         self._call = call
@@ -268,4 +268,4 @@ class _Heard:
 
 
 def _unheard(event: Event) -> None:
-    """Nobody listens."""
+    """Discards the event: nobody listens."""

@@ -1,4 +1,4 @@
-"""Which tools the model of a session has: the built-in ones, the user's own, and those of MCP servers."""
+"""Collects the tools of a session: the built-in ones, the user's own, and those of MCP servers."""
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from ra.tools.mcp.servers import Servers
 
 _NEEDS = {"Job": "Bash"}
-"""A tool that is of no use without another is off where that one is off."""
+"""A tool that is useless without another is off if the other one is off."""
 
 
 def builtin_tools(workspace: Workspace) -> tuple[Tool, ...]:
-    """The tools of `ra.tools.builtin`, one module each, that this workspace has the means for."""
+    """The tools of `ra.tools.builtin`, one module each, that this workspace supports."""
     tools = []
     for name in BUILTIN:
         make: Callable[[Workspace], Tool | None] = import_module(f"ra.tools.builtin.{name.lower()}").tool
@@ -29,10 +29,10 @@ def builtin_tools(workspace: Workspace) -> tuple[Tool, ...]:
 
 
 class Toolset:
-    """The tools of a session by name, in `usual`; a single run may be given others.
+    """The tools of a session by name, in `usual`; a single run may use others.
 
-    `options` turn tools off, and without `offered` all are off. The tools of `servers` may change while the session
-    runs; what servers ask meanwhile, `client` answers.
+    `options` turn tools off, and without `offered` all are off. The tools of `servers` may change during the session;
+    `client` answers the servers' questions.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Toolset:
         if twice := [name for place, name in enumerate(names) if name in names[:place]]:
             raise ConfigError(f"agent.tools.custom: two tools are named {twice[0]}; rename one.")
         self._own = (*builtin, *custom)
-        # Built-in tools say themselves whether they touch anything outside ra; custom ones were agreed to.
+        # Built-in tools declare whether they touch anything outside ra; the user has agreed to the custom ones.
         self._free = (*(tool.name for tool in builtin if tool.free), *(tool.name for tool in custom))
         self._options = options
         self.offered = offered
@@ -64,8 +64,8 @@ class Toolset:
     def _take_stock(self) -> None:
         by_name = {tool.name: tool for tool in (*self._of_servers, *self._own)}
         listing = (tool.name for tool in self._of_servers if tool.passes_on)
-        self.known = frozenset((*BUILTIN, *by_name))  # names that a rule may speak of, also of tools that are off
-        self.free = (*self._free, *listing)  # names of tools that no rule needs to guard
+        self.known = frozenset((*BUILTIN, *by_name))  # names that a rule may mention, including those of disabled tools
+        self.free = (*self._free, *listing)  # names of tools that need no rule
         self.usual = {name: by_name[name] for name in sorted(by_name) if self._enabled(name)}
 
     def _enabled(self, name: str) -> bool:
@@ -74,14 +74,14 @@ class Toolset:
         )
 
     def refresh(self) -> bool:
-        """Take over what MCP servers offer by now. Returns whether requests must tell the model of other tools.
+        """Adopts the present offer of the MCP servers. Returns whether requests must list other tools.
 
-        That costs the cached prefix, so it is done only for what the model could not use otherwise: a tool that is new,
-        or takes other arguments. One that is gone says so when it is called, until there is such a reason.
+        A new list costs the cached prefix, so it is made only for tools that the model could not use otherwise: new
+        ones, or ones with other arguments. Until then, a tool that is gone says so when it is called.
         """
         if self._servers is None or self._servers.current is self._listings:
             return False
-        from ra.tools.mcp.offered import as_told  # only for those who have servers
+        from ra.tools.mcp.offered import as_told  # start-up time: only with MCP servers
 
         self._listings = self._servers.current
         before = self.usual
@@ -95,7 +95,7 @@ class Toolset:
         return needed
 
     def pick(self, tools: Sequence[Tool]) -> dict[str, Tool]:
-        """Exactly these tools, each of this session or brought by the caller. Raises UsageError for a taken name."""
+        """Exactly these tools, the session's or the caller's, by name. Raises UsageError for a taken name."""
         names = [tool.name for tool in tools]
         brought = [tool for tool in tools if tool is not self.usual.get(tool.name)]
         if taken := [tool.name for tool in brought if tool.name in self.usual or names.count(tool.name) > 1]:

@@ -1,4 +1,4 @@
-"""Take back what the last turn wrote, from what each file held before."""
+"""Reverts the writes of the last turns, from the previous content of each file."""
 
 from ra.system.files import remove_file
 from ra.tools.files import read_whole, replace_file
@@ -9,14 +9,14 @@ KEPT_BYTES = 64_000_000
 
 
 class Undo:
-    """What the file tools changed, turn by turn. A turn begins with the user's prompt."""
+    """The changes of the file tools, turn by turn. A turn begins with the user's prompt."""
 
     def __init__(self) -> None:
         self._turns: list[dict[str, tuple[bytes | None, bytes]]] = []
-        self._began: list[int] = []  # the position of the timeline at which each turn began
+        self._began: list[int] = []  # the timeline position at which each turn began
 
     def begin_turn(self, at: int = 0) -> None:
-        """Call before a prompt is worked on, with the timeline's position. A turn without changes leaves no trace."""
+        """Begins a turn, before its prompt runs, at this timeline position. A turn without changes leaves no trace."""
         if not self._turns or self._turns[-1]:
             self._turns.append({})
             self._began.append(at)
@@ -24,11 +24,11 @@ class Undo:
         del self._turns[:-KEPT_TURNS], self._began[:-KEPT_TURNS]
 
     def take_over(self, other: "Undo") -> None:
-        """Go on with what another has kept: the same session, wired anew."""
+        """Takes over the other's history: the same session continues with new objects."""
         self._turns, self._began = other._turns, other._began
 
     def note(self, path: str, before: bytes | None, after: bytes) -> None:
-        """A file is changed: None means that it was not there."""
+        """Notes the change of a file. `before` is None if the file did not exist."""
         if not self._turns:
             self._turns.append({})
             self._began.append(0)
@@ -40,20 +40,20 @@ class Undo:
             self._began.pop(0)
 
     def restore_last(self) -> list[str]:
-        """Put back what the last turn changed; one line per file on what was done."""
+        """Restores the files that the last turn changed. Returns one line per file."""
         while self._turns and not self._turns[-1]:
             self._pop()
         return self._restore_turn() if self._turns else []
 
     def restore_since(self, at: int) -> list[str]:
-        """Put back what all turns changed that began at this position or later, the newest first."""
+        """Restores the files of all turns that began at this position or later, the newest turn first."""
         lines: list[str] = []
         while self._turns and self._began[-1] >= at:
             lines += self._restore_turn()
         return lines
 
     def changed_since(self, at: int) -> list[str]:
-        """The files that those turns changed."""
+        """The files that the turns since this position changed."""
         turns = zip(self._began, self._turns, strict=True)
         return sorted({path for began, turn in turns if began >= at for path in turn})
 
@@ -71,7 +71,7 @@ class Undo:
 def _restore(path: str, before: bytes | None, after: bytes) -> str:
     try:
         now: bytes | None = read_whole(path)
-    except Mistake:  # it is gone, or no file any more
+    except Mistake:  # deleted, or no longer a file
         now = None
     if now != after:
         return f"left {path}: it has been changed since"

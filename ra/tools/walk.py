@@ -1,4 +1,4 @@
-"""List the files below a folder that git would not ignore, by our own walk or by ripgrep's."""
+"""Lists the files below a folder that git would not ignore, by our own walk or by ripgrep's."""
 
 import os
 import re
@@ -15,7 +15,7 @@ MAX_IGNORE_BYTES = 1_000_000
 
 
 class _Ignore(msgspec.Struct, frozen=True):
-    """The ignore rules of one folder. `any` is true for what at least one of them speaks of: mostly nothing."""
+    """The ignore rules of one folder. `any` matches every path that at least one rule matches: few do."""
 
     base: str
     any: re.Pattern[str]
@@ -41,10 +41,10 @@ def walk(start: str, *, deadline: float = float("inf")) -> Iterator[str]:
         relative, ignores = stack.pop()
         folder = os.path.join(start, relative)
         try:
-            with os.scandir(folder) as found:
-                entries = sorted(found, key=lambda entry: entry.name, reverse=True)
+            with os.scandir(folder) as unsorted:
+                entries = sorted(unsorted, key=lambda entry: entry.name, reverse=True)
         except OSError:
-            continue  # a folder that cannot be listed holds nothing for us; ripgrep skips it too
+            continue  # unreadable folders are skipped, as ripgrep does
         if any(entry.name == ".gitignore" for entry in entries):
             ignores = (*_read(os.path.join(folder, ".gitignore"), folder), *ignores)
         for entry in reversed(entries):
@@ -57,7 +57,7 @@ def walk(start: str, *, deadline: float = float("inf")) -> Iterator[str]:
 
 
 def _from_parents(start: str) -> tuple[_Ignore, ...]:
-    """The rules above: up to the repository's top, nearest first."""
+    """The rules of the parent folders up to the top of the repository, nearest first."""
     ignores: list[_Ignore] = []
     folder = start
     while True:
@@ -85,7 +85,7 @@ def _read(path: str, base: str) -> tuple[_Ignore, ...]:
 def _compile(lines: tuple[str, ...], base: str) -> tuple[_Ignore, ...]:
     if not any(line.strip() and not line.startswith("#") for line in lines):
         return ()
-    import pathspec  # 40 ms, and only a folder with ignore rules needs it
+    import pathspec  # start-up time: 40 ms, and only a folder with ignore rules needs it
 
     each = tuple(
         (re.compile(pattern.regex.pattern), bool(pattern.include))
@@ -94,7 +94,7 @@ def _compile(lines: tuple[str, ...], base: str) -> tuple[_Ignore, ...]:
     )
     if not each:
         return ()
-    # Group names repeat from pattern to pattern, which one expression may not.
+    # Patterns reuse group names, which a single expression must not.
     joined = "|".join(f"(?:{re.sub(r'[(][?]P<[^>]+>', '(?:', regex.pattern)})" for regex, _ in each)
     return (_Ignore(base.rstrip("/") + "/", re.compile(joined), each),)
 

@@ -1,4 +1,4 @@
-"""What the tools of a session work on: the project, what is allowed there, the commands, and the session itself."""
+"""Holds what the tools of a session work on: the project, the permissions, the commands, and the session itself."""
 
 import msgspec
 
@@ -12,9 +12,9 @@ from ra.tools.undo import Undo
 
 
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):
-    """What built-in tools are made from, and what every call is judged by.
+    """The objects that built-in tools use, and that decide about every call.
 
-    Without a `session` there are no tools that work on one (Agent, Entry, Recall); without `sub_agents` no Agent.
+    The tools Agent, Entry and Recall exist only with a `session`; Agent also needs `sub_agents`.
     """
 
     project: Project
@@ -26,15 +26,15 @@ class Workspace(msgspec.Struct, frozen=True, kw_only=True):
     timeout_s: float = 120
 
     def resolve(self, path: str, tool: str) -> str:
-        """The file that a tool would really touch. Raises Mistake for what cannot be a path."""
+        """The file that a tool would really touch. Raises Mistake for an impossible path."""
         return self.project.resolve(path, tool)
 
     def readable(self, path: str) -> bool:
-        """Whether Read would show a file without a question: what may not be read is not searched either."""
+        """Whether Read would show a file without asking. Other files are not searched either."""
         return isinstance(self.approvals.decide(ToolCall("", "Read", {"path": path}), self.project), Allow)
 
     def project_for(self, tool: str) -> Project:
-        """The project as a call finds it now. A sandbox that cannot hold the project as it is counts as none."""
+        """The project as a call finds it now. A sandbox that cannot hold the project as it is now is ignored."""
         if tool != "Bash":
             return self.project
         box = self.shell.box

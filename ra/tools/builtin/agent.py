@@ -1,4 +1,4 @@
-"""The Agent tool: a sub-agent with a window of its own, of which only the answer comes back."""
+"""The Agent tool: a sub-agent with a separate window, of which only the answer comes back."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""Bash: a command in a sandbox, with a working directory that lasts, at once or as a background job."""
+"""The Bash tool: runs commands in a sandbox, at once or as a background job; the working directory persists."""
 
 from ra.tools.shell import BashArgs
 from ra.tools.tool import Tool, declare

@@ -1,4 +1,4 @@
-"""The Edit tool: replace exact text of a file."""
+"""The Edit tool: replaces exact text in a file."""
 
 import asyncio
 
@@ -24,7 +24,7 @@ def _edit(path: str, args: EditArgs, workspace: Workspace) -> Output:
     count, lines = edited.replacements, edited.lines[:SHOWN_LINES]
     places = ", ".join(map(str, lines)) + (" …" if count > len(lines) else "")
     words = f"Edited {shown(args.path)}: {count} replacement{'s' * (count != 1)} (line {places})."
-    from ra.tools.difference import difference  # not before the first request
+    from ra.tools.difference import difference  # start-up time: not before the first request
 
     change = difference(workspace.project.inside(path) or path, edited.before, edited.after)
     return text_output(words, change=change)

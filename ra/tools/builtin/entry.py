@@ -18,7 +18,7 @@ class EntryArgs(msgspec.Struct):
 
 
 def tool(workspace: Workspace) -> Tool | None:
-    """What changes is returned as a fact; the loop records it."""
+    """The tool returns changes as facts; the loop records them."""
     session = workspace.session
     if session is None:
         return None

@@ -1,4 +1,4 @@
-"""Glob: which files have such a name, newest first, what git ignores left out."""
+"""The Glob tool: finds files by name, newest first, except those that git ignores."""
 
 import asyncio
 import heapq

@@ -1,4 +1,4 @@
-"""Grep: which lines hold such text. With ripgrep when it is there, else by our own search, with the same results."""
+"""The Grep tool: searches file contents with ripgrep, or with our own search and the same results."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ MAX_LINES = 300
 MAX_FILES = 500
 READ_BYTES = 50_000_000
 RIPGREP_BYTES = 4 << 30
-"""Of address space, for ripgrep: it holds the longest line of a file, and there is no longest line."""
+"""Address space for ripgrep, which keeps whole lines in memory, however long they are."""
 
 
 def tool(workspace: Workspace) -> Tool:
@@ -52,12 +52,12 @@ def _grep(args: GrepArgs, target: str, readable: Callable[[str], bool], deadline
     if len(args.pattern) > MAX_PATTERN_CHARACTERS:
         raise Mistake(f"The pattern has {len(args.pattern)} characters; {MAX_PATTERN_CHARACTERS} is the most.")
     start, only = (target, "") if os.path.isdir(target) else os.path.split(target)
-    # ripgrep finds a folder and opens it by its name: a command that runs meanwhile could put a link there.
+    # ripgrep lists a folder and then opens it by name: a command that runs meanwhile could place a symlink there.
     careful = anything_runs()
     rg = None if careful or "\0" in args.pattern + args.glob else ripgrep(root)
     try:
         lines = search_with_ripgrep(args, start, only, deadline, rg) if rg else None
-        if lines is None:  # no ripgrep, or an expression that it does not know (look-around, back-references)
+        if lines is None:  # no ripgrep, or an expression that it does not support (look-around, back-references)
             lines = search_in_worker(args, start, only, deadline, careful=careful)
     except UnicodeEncodeError as error:
         raise Mistake("The pattern holds half a character (a lone surrogate).") from error
@@ -100,12 +100,12 @@ def _answer(args: GrepArgs, lines: list[MatchLine], prefix: str, hidden: list[st
 def search_with_ripgrep(
     args: GrepArgs, start: str, only: str, deadline: float, rg: str = "rg"
 ) -> list[MatchLine] | None:
-    """None when ripgrep does not know the expression. Raises Mistake when it finds no memory."""
+    """The matching lines; None if ripgrep does not support the expression. Raises Mistake if it runs out of memory."""
     command = [rg, "--json", "--crlf", *RIPGREP_RULES, f"--context={args.context}", "--max-columns=0"]
     command += ["--max-count=1"] if args.files_only else []
     command += ["--ignore-case"] if args.ignore_case else ["--case-sensitive"]
     if args.glob and not set(args.glob) & set("/!") and not only:
-        # Not --glob, which would bring back what git ignores; and only to spare reading: names are filtered below.
+        # Not --glob, which would include git-ignored files. This only saves reading: names are filtered below.
         command += ["--type-add", f"wanted:{args.glob}", "--type", "wanted"]
     command += ["--no-ignore"] if only else []
     command += ["--regexp", args.pattern, "--", f"./{only}" if only else "./"]
@@ -114,7 +114,7 @@ def search_with_ripgrep(
     )
     assert process.stdout
     _bound_memory(process.pid)
-    # It may search for long without a word, so that nothing is read; then the clock ends it.
+    # ripgrep may search for long without output, while readline blocks; then the timer ends it.
     clock = threading.Timer(max(0.1, deadline - time.monotonic()), process.kill)
     clock.start()
     lines: list[MatchLine] = []
@@ -152,7 +152,7 @@ class _Bytes(msgspec.Struct):
     def string(self) -> str:
         if self.text is not None:
             return self.text
-        import base64  # for what is not UTF-8
+        import base64  # start-up time: only for text that is not UTF-8
 
         return os.fsdecode(base64.b64decode(self.bytes or ""))
 

@@ -1,4 +1,4 @@
-"""Job: the output of a command that runs in the background, and its end."""
+"""The Job tool: reads the output of a background command, or stops it."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""LS: what is in a folder. Names, folders with a slash, links with where they lead."""
+"""The LS tool: lists a folder. Folders end in a slash, symlinks show their target."""
 
 import asyncio
 import heapq
@@ -31,9 +31,7 @@ def _list(path: str) -> str:
     try:
         with stable_path(path) as folder, os.scandir(folder) as entries:
             count = itertools.count()
-            counted = (
-                entry for entry, _ in zip(entries, count, strict=False)
-            )  # never all at once: there may be millions
+            counted = (entry for entry, _ in zip(entries, count, strict=False))  # lazily: there may be millions
             first = heapq.nsmallest(MAX_NAMES, counted, key=lambda entry: entry.name)
             left_out = next(count) - len(first)
             lines = [_line(entry) for entry in first]

@@ -1,4 +1,4 @@
-"""Read: what a file holds. Text by lines, images and scanned PDFs as they are, notebooks and PDFs as text."""
+"""The Read tool: text by lines, images and scanned PDFs unchanged, notebooks and other PDFs as text."""
 
 import asyncio
 import os
@@ -20,7 +20,7 @@ MAX_LINES = 2000
 MAX_BYTES = 256_000
 MAX_PDF_BYTES = 20_000_000
 MAX_PDF_PAGES = 40
-COUNTED_BYTES = 5_000_000  # of text whose lines are counted: each takes 40 bytes and more
+COUNTED_BYTES = 5_000_000  # of text read into memory to count its lines: each line takes 40 bytes or more
 
 
 class ReadArgs(msgspec.Struct):
@@ -45,13 +45,13 @@ def tool(workspace: Workspace) -> Tool:
 
 
 def read(path: str, offset: int, limit: int, until: float) -> str | Output:
-    """Raises Mistake. `until` is a time of `time.monotonic`."""
+    """The content of a file. `until` is a time of `time.monotonic`. Raises Mistake."""
     with open_regular(path) as file:
         head = file.read(8192)
         size = os.fstat(file.fileno()).st_size
         media = media_type(head)
         if media and media != PDF:
-            from ra.system import images  # only for who looks at one
+            from ra.system import images  # start-up time: only for images
 
             try:
                 data, media = images.fit_image(head + file.read(images.MAX_SOURCE_BYTES))
@@ -75,14 +75,14 @@ def read(path: str, offset: int, limit: int, until: float) -> str | Output:
 
 
 def _encoding(head: bytes) -> str | None:
-    """How text is written, None for what is not text."""
+    """The encoding of the text, None for a binary file."""
     if head.startswith((b"\xff\xfe", b"\xfe\xff")):
         return "utf-16"
     return None if b"\0" in head else "utf-8"
 
 
 def _pick(lines: list[bytes], path: str, offset: int, limit: int) -> str:
-    """Part of a file that is in memory, whose length is known."""
+    """Part of a file that is in memory, so that the number of its lines is known."""
     if not lines:
         return "(The file is empty.)"
     if offset > len(lines):
@@ -99,7 +99,7 @@ def _pick(lines: list[bytes], path: str, offset: int, limit: int) -> str:
 
 
 def _scan(file: BinaryIO, path: str, offset: int, limit: int, until: float) -> str:
-    """Part of a file that is too large to be loaded: read on line by line, and never a whole line that has no end."""
+    """Part of a file too large to load: reads line by line, and no line beyond MAX_BYTES at once."""
     chosen: list[bytes] = []
     number, used = 1, 0
     while number < offset + limit and used < MAX_BYTES:
@@ -122,7 +122,7 @@ def _scan(file: BinaryIO, path: str, offset: int, limit: int, until: float) -> s
 
 
 def _within_bytes(lines: list[bytes]) -> tuple[list[bytes], bool]:
-    """As many whole lines as fit, and whether even the first had to be cut."""
+    """As many whole lines as fit, and whether even the first one had to be cut."""
     used = 0
     for place, line in enumerate(lines):
         used += len(line)
@@ -135,7 +135,7 @@ def _pdf(path: str, data: bytes, offset: int, limit: int, until: float) -> str |
     if len(data) > MAX_PDF_BYTES:
         raise Mistake(f"{shown(path)} is a PDF of more than {MAX_PDF_BYTES} bytes. Take pages out of it with Bash.")
     try:
-        # A few bytes of a PDF can stand for gigabytes, or for a loop.
+        # A few bytes of a PDF can expand to gigabytes, or loop for ever.
         answer = worker.call(
             "ra.tools.pdf:serve", b"%d %d\n%b" % (offset, min(limit, MAX_PDF_PAGES), data), until=until
         )

@@ -1,4 +1,4 @@
-"""The Recall tool: search the whole session, hidden parts included, or read a reference back word for word."""
+"""The Recall tool: searches the whole session, hidden parts included, or quotes a reference word for word."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""WebFetch: a page as text, fetched by the same guarded reader as `url:` in a prompt."""
+"""The WebFetch tool: fetches a page as text, with the same guarded reader as `url:` in a prompt."""
 
 import asyncio
 
@@ -19,8 +19,8 @@ def tool(workspace: Workspace) -> Tool:
 async def _run(args: WebFetchArgs, say: Say) -> str:
     if not args.url.startswith(("https://", "http://")):
         raise Mistake("url must begin with https:// or http://.")
-    from ra.resolvers.fetch import fetch  # ssl and h11, when the model asks
+    from ra.resolvers.fetch import fetch  # start-up time: ssl and h11, only when the model calls
 
     page = await fetch(args.url)
-    text = await asyncio.to_thread(getattr, page, "text")  # turning a long page into Markdown takes a second
+    text = await asyncio.to_thread(getattr, page, "text")  # converting a long page to Markdown takes a second
     return text if page.status < 400 else f"The server answered {page.status}.\n{text}"

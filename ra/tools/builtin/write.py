@@ -1,4 +1,4 @@
-"""The Write tool: give a file new content, whole and atomic."""
+"""The Write tool: creates or replaces a file atomically."""
 
 import asyncio
 import os
@@ -31,6 +31,6 @@ def _write(path: str, args: WriteArgs, workspace: Workspace) -> Output:
     workspace.undo.note(path, before, content)
     verb = "Created" if before is None else "Replaced"
     words = f"{verb} {shown(args.path)} ({len(args.content.splitlines())} lines)."
-    from ra.tools.difference import difference  # not before the first request
+    from ra.tools.difference import difference  # start-up time: not before the first request
 
     return text_output(words, change=difference(workspace.project.inside(path) or path, before, content))
