@@ -1,7 +1,7 @@
-"""Cuts a request down to its size: zones, the strategy's cut, the fallback steps, putting back.
+"""Makes a request smaller: zones, the strategy's cut, fallback steps, and putting back what must be kept.
 
-`Compactor.shrink` is the whole story; what it stands on follows in the order in which it is used. All sizes are in
-o200k_base unless they say otherwise.
+`Compactor.shrink` tells the whole story; its parts follow in the order in which it uses them. All sizes are in tokens
+of o200k_base unless they say otherwise.
 """
 
 from collections import Counter
@@ -21,20 +21,20 @@ from ra.context.view import Group, Item, Position, View
 from ra.core.facts import FALLBACK, Checkpointed, Clip, Fact, Spent
 from ra.core.model import Request
 
-WORTH = 0.90  # a compaction that leaves more than this of a request is not worth a rewritten cache
-KEPT = 0.25  # of the request, at most, for words that must be kept
-MARKER = 80  # tokens of the marker in a gap, at most, without what it quotes
-FLOOR = 48  # tokens that a fallback step leaves of anything: both ends and a reference
-BARE = 12  # where not even that fits: the reference alone
+WORTH = 0.90  # a compaction that leaves more than this share of a request is not worth rewriting the cache
+KEPT = 0.25  # the largest share of the request for text that must be kept
+MARKER = 80  # the most tokens of a gap's marker, without its quotes
+FLOOR = 48  # tokens that a fallback step leaves of an item: both ends and a reference
+BARE = 12  # if not even that fits: the reference alone
 
-_INDEXED = ("digest", "auto", "summarize")  # the last when nobody can be asked
+_INDEXED = ("digest", "auto", "summarize")  # summarize if no model can be called
 
 
 class Zones(msgspec.Struct, frozen=True):
-    """The conversation in two of its three zones, oldest first; all that is in neither is pinned.
+    """The compactable and the recent zone of the conversation, oldest first. Everything else is pinned:
 
-    Pinned are the first prompt, the newest prompt with the context that came with it (the model works on that),
-    entries and a handover.
+    the first prompt, the newest prompt with the context that came with it (the model works on that), entries and a
+    hand-over.
     """
 
     compactable: tuple[Group, ...]
@@ -42,12 +42,12 @@ class Zones(msgspec.Struct, frozen=True):
 
     @property
     def exhausted(self) -> bool:
-        """Is there nothing to hide but what marks earlier gaps?"""
+        """Whether nothing but the markers of earlier gaps could be hidden."""
         return all(group.kind == "marker" for group in self.compactable)
 
 
 class Gap(msgspec.Struct, frozen=True):
-    """What a checkpoint hides: positions, parts of positions, and the groups that lie there now or did before."""
+    """What a checkpoint hides: positions, parts of positions, and the groups that are or were there."""
 
     hidden: tuple[tuple[int, int], ...]
     clips: tuple[Clip, ...]
@@ -55,7 +55,7 @@ class Gap(msgspec.Struct, frozen=True):
 
     @property
     def ref(self) -> str:
-        """How to recall it."""
+        """The reference that recalls it."""
         start, end = self.groups[0].at, max(group.last_at for group in self.groups)
         return f"#{start}-{end}" if end > start else f"#{start}"
 
@@ -64,7 +64,7 @@ class Gap(msgspec.Struct, frozen=True):
 
 
 class Shrunk(msgspec.Struct, frozen=True):
-    """A view that became smaller, and the facts that made it so."""
+    """A smaller view, and the facts that made it smaller."""
 
     view: View
     facts: tuple[Fact, ...] = ()
@@ -72,7 +72,7 @@ class Shrunk(msgspec.Struct, frozen=True):
 
 
 Hide = Callable[[View, Zones, Allowance], Checkpointed | None]
-"""What a module that is a compaction holds: hides groups of the compactable zone; None when there are none."""
+"""The function of a compaction's module: hides groups of the compactable zone. Returns None if there are none."""
 
 
 class Compactor:
@@ -91,14 +91,14 @@ class Compactor:
         self._summarizer = summarizer
 
     async def shrink(self, view: View, allowance: Allowance, reason: str, *, sent: Request, focus: str = "") -> Shrunk:
-        """Compact as the allowance says; take fallback steps if it must fit and does not; put back what must be kept.
+        """Compact as the allowance says; take fallback steps if the request must fit; put back what must be kept.
 
-        When the request would not become a tenth smaller and need not, only what was spent on trying is left of it.
+        A compaction that saves less than a tenth and is not needed is dropped, except for what was paid for it.
         """
         zones = split(view, allowance.recent)
         facts, warnings = await self._compact(view, zones, allowance, sent=sent, focus=focus)
         slim = view.after(*facts)
-        if slim.tokens() >= view.tokens():  # what stands in for it is no smaller
+        if slim.tokens() >= view.tokens():  # the marker is no smaller than what it replaces
             slim, facts = view, [fact for fact in facts if isinstance(fact, Spent)]
         if allowance.must_fit and slim.tokens() > allowance.limit:
             facts += fall_back(slim, zones, allowance.goal, allowance.limit, self._estimator)
@@ -113,7 +113,7 @@ class Compactor:
         return Shrunk(slim, _accounted(view, facts, reason, allowance), (*warnings, *late_warnings))
 
     def hide(self, view: View, zones: Zones, allowance: Allowance) -> Checkpointed | None:
-        """What needs no model: an index, or what the module of the strategy's name hides; with the user's words."""
+        """The checkpoint of a strategy that needs no model, with quotes of what the user typed."""
         match allowance.strategy:
             case "truncate":
                 fact = truncate(view, zones, allowance.goal)
@@ -130,7 +130,7 @@ class Compactor:
         if allowance.strategy != "summarize" or self._summarizer is None:
             fact = self.hide(view, zones, allowance)
             return ([fact] if fact else []), []
-        # A summary is paid for: it has to be worth it before it is asked for.
+        # A summary costs money: it must be worth it before the model is called.
         saved = sum(map(view.group_tokens, zones.compactable)) - allowance.summary
         if zones.exhausted or allowance.summary <= 0 or saved < view.tokens() * (1 - WORTH):
             fact = truncate(view, zones, allowance.goal) if allowance.must_fit else None
@@ -148,9 +148,9 @@ class Compactor:
         return [*summary.spent, self._with_quotes(view, zones, fact, allowance)], []
 
     def _index(self, view: View, zones: Zones, allowance: Allowance, *, merge: bool = False) -> Checkpointed | None:
-        """Hide the whole compactable zone behind an index; None when there is nothing new to hide.
+        """Hide the whole compactable zone behind an index; None if there is nothing new to hide.
 
-        Indexes that stand there stay, byte for byte, while another can stand behind them; else they become one.
+        Existing indexes stay byte for byte while there is room for another one behind them; else all are merged.
         """
         standing = () if merge else self.standing(view, zones.compactable, allowance)
         zone = zones.compactable[len(standing) :]
@@ -170,21 +170,24 @@ class Compactor:
         return gap.checkpoint("digest", text)
 
     def standing(self, view: View, zone: Sequence[Group], allowance: Allowance) -> Sequence[Group]:
-        """The indexes that a zone begins with, if another can stand behind them; none when they have to be merged."""
+        """The indexes at the start of a zone, if there is room for another; none if they have to be merged."""
         count = sum(group.kind == "marker" for group in zone) if allowance.stack else 0
         head = zone[:count]
         full = self._index_tokens(view, head) > allowance.index * FULL
         return () if full or any(group.kind != "marker" for group in head) else head
 
     def _index_tokens(self, view: View, markers: Sequence[Group]) -> int:
-        """What markers take of the allowance for indexes: not what they quote."""
+        """The tokens of markers that count against the allowance for indexes: without their quotes."""
         return sum(view.group_tokens(group) - self._quotes.size(group.item.message.text) for group in markers)
 
     # --- the user's words ---
 
     def _with_quotes(self, view: View, zones: Zones, fact: Checkpointed, allowance: Allowance) -> Checkpointed:
-        """The checkpoint with all that the user typed and that it hides. If that takes more than other gaps leave of
-        the allowance, or if one of them quotes what was replaced since, these gaps become one with this."""
+        """The checkpoint, with quotes of everything it hides that the user typed.
+
+        If the quotes exceed what other gaps leave of the allowance, or if another gap quotes a sentence that was
+        replaced since, all these gaps are merged.
+        """
         slim = view.after(fact)
         if mended := self._quotes.mended_handover(slim):
             fact = msgspec.structs.replace(fact, handover=mended)
@@ -201,7 +204,7 @@ class Compactor:
         return msgspec.structs.replace(fact, marker=f"{fact.marker}\n{block.text}")
 
     def _merged(self, view: View, zones: Zones, fact: Checkpointed, allowance: Allowance) -> Checkpointed | None:
-        """The same cut, from the oldest gap of the zone on; None where there is no other gap."""
+        """The same cut, extended back to the oldest gap of the zone; None if there is no other gap."""
         places = [group.place for group in zones.compactable if group.kind == "marker"]
         after = {group.place for group in view.after(fact).groups}
         if not places or places[0] not in after:
@@ -215,7 +218,7 @@ class Compactor:
         return gap.checkpoint(fact.strategy, marker(view, gap), summary=fact.summary)
 
     def _quote(self, view: View, facts: list[Fact], allowance: Allowance) -> list[Fact]:
-        """Quote again what the fallback steps hid, as far as the request has room."""
+        """Quote again what the fallback steps have hidden, as far as it fits."""
         slim = view.after(*facts)
         room = min(allowance.quotes, allowance.limit - slim.tokens() - MARKER)
         block = self._quotes.missing(slim, room)
@@ -229,7 +232,7 @@ class Compactor:
     def _put_back(
         self, facts: Sequence[Fact], lost: Sequence[str], view: View, slim: View, allowance: Allowance
     ) -> tuple[list[Fact], list[str]]:
-        """Put back what fits, the newest first when not all of it does."""
+        """Put back what fits; the newest first if not everything does."""
         room = kept_room(allowance.limit, slim.tokens())
         returned: list[str] = []
         for words in reversed(lost):
@@ -246,7 +249,7 @@ class Compactor:
 
 
 def kept_room(limit: int, used: int) -> int:
-    """Tokens for words that must be kept, in a request of `used` tokens that may have `limit`."""
+    """The tokens available for text that must be kept, in a request of `used` tokens with this `limit`."""
     return max(0, min(int(limit * KEPT), limit - used - 16))
 
 
@@ -255,10 +258,10 @@ def _kept(words: Sequence[str]) -> str:
 
 
 def _accounted(view: View, facts: Sequence[Fact], reason: str, allowance: Allowance) -> tuple[Fact, ...]:
-    """The facts with their reason and with what each did to the size.
+    """The facts, each with the reason and with the sizes before and after it.
 
-    They are recorded together and only what they end in is sent. Words that are put back may make a step larger again:
-    then the growth is that of the steps before, and a step that took nothing off in the end has the same size twice.
+    They are recorded together, and only the result is sent. Putting text back may make a step larger again: that growth
+    is charged to the earlier steps, and a step that saved nothing in the end has the same size twice.
     """
     sizes: list[int] = []
     before, step = allowance.scaled(view), view
@@ -275,11 +278,11 @@ def _accounted(view: View, facts: Sequence[Fact], reason: str, allowance: Allowa
     return tuple(accounted)
 
 
-# --- zones: what may be hidden is what lies between what is pinned and what is recent, in whole groups ---
+# --- zones: whole groups between the pinned and the recent ones may be hidden ---
 
 
 def split(view: View, recent: int) -> Zones:
-    """Recent are the newest whole groups that fit into so many tokens, and at least the last one."""
+    """The zones. Recent are the newest whole groups that fit into so many tokens, and at least the last one."""
     groups = view.groups
     start, room, spoke = len(groups), recent, False
     while start > 0:
@@ -292,7 +295,7 @@ def split(view: View, recent: int) -> Zones:
 
 
 def everything(view: View) -> Zones:
-    """The last resort: nothing is recent, and the prompts and rules stand alone."""
+    """The zones of the last resort: nothing is recent, and only prompts and rules stay."""
     return Zones(_hideable(view.groups, (*view.prompts(), *view.rules())), ())
 
 
@@ -303,12 +306,12 @@ def _hideable(groups: Iterable[Group], pinned: Iterable[Group]) -> tuple[Group, 
 
 
 def hole(view: View, covered: Sequence[Group], *, apart: bool = False) -> Gap:
-    """Hide the chosen groups, and the gap right before them: two gaps that meet become one, unless `apart`."""
+    """The gap that hides these groups. It absorbs a gap right before them, unless `apart`."""
     before = view.groups.index(covered[0]) - 1
     if not apart and before >= 0 and view.groups[before].kind == "marker":
         covered = (view.groups[before], *covered)
     hidden, clips = _address(view.groups, {group.place for group in covered})
-    # A marker stands for all that was hidden behind it, also beyond a prompt that stayed.
+    # A marker represents everything that was hidden behind it, also beyond a prompt that stayed.
     past = [group for group in view.hidden if covered[0].place <= group.place <= covered[-1].place]
     groups = sorted((*past, *(group for group in covered if group.kind != "marker")), key=lambda group: group.place)
     return Gap(hidden, clips, tuple(groups))
@@ -317,7 +320,7 @@ def hole(view: View, covered: Sequence[Group], *, apart: bool = False) -> Gap:
 def _address(
     groups: Sequence[Group], places: Collection[Position]
 ) -> tuple[tuple[tuple[int, int], ...], tuple[Clip, ...]]:
-    """As few ranges as possible. Messages that share one position (a hook assigned them) are named one by one."""
+    """The groups as few ranges. Messages that share a position (a hook assigned them) are listed one by one."""
     crowd = Counter(group.at for group in groups)
     runs: list[tuple[int, int]] = []
     clips: list[Clip] = []
@@ -336,11 +339,11 @@ def _address(
     return tuple(runs), tuple(clips)
 
 
-# --- truncate: hide the fewest groups, from the back, so that the cached prefix stays ---
+# --- truncate: hide the fewest groups, from the back of the zone, so that the cached prefix stays ---
 
 
 def truncate(view: View, zones: Zones, goal: int, *, terse: bool = False) -> Checkpointed | None:
-    """Hide as little of the compactable zone as brings the request down to `goal` tokens; None when there is none."""
+    """Hide as little of the compactable zone as brings the request down to `goal` tokens; None if it is empty."""
     excess = view.tokens() + MARKER - goal
     hidden: list[Group] = []
     for group in reversed(zones.compactable):
@@ -357,7 +360,7 @@ def truncate(view: View, zones: Zones, goal: int, *, terse: bool = False) -> Che
 
 
 def marker(view: View, gap: Gap) -> str:
-    """Tells the model what is missing and how to get it back. No time, nothing random: it stands in the prefix."""
+    """The text that tells the model what is hidden and how to recall it. It is cached: no time, nothing random."""
     messages = sum(len(group.items) for group in gap.groups)
     tokens = sum(map(view.group_tokens, gap.groups))
     return (
@@ -366,16 +369,16 @@ def marker(view: View, gap: Gap) -> str:
     )
 
 
-# --- the fallback steps: shorten more and more, the user's words last, until the request fits ---
+# --- the fallback steps: shorten more and more until the request fits, the user's words last ---
 
 BlockSize = tuple[Position, int]
 
 
 def fall_back(view: View, zones: Zones, goal: int, limit: int, estimator: Estimator) -> list[Checkpointed]:
-    """The steps below a compaction, each taken at most once and only while the request is larger than `limit`.
+    """The steps after a compaction, each taken at most once and only while the request is larger than `limit`.
 
-    A step that is taken aims at `goal`, so that the next message does not lead here again. The first prompt stays word
-    for word unless it alone is too large, or nothing else is left to give.
+    Each step aims at `goal`, so that the next message does not exceed the limit again. The first prompt stays word for
+    word unless it alone is too large, or nothing else is left to shorten.
     """
     facts: list[Checkpointed] = []
     for step in _steps(zones, goal, limit, estimator):
@@ -392,7 +395,7 @@ def fall_back(view: View, zones: Zones, goal: int, limit: int, estimator: Estima
 def _steps(
     zones: Zones, goal: int, limit: int, estimator: Estimator
 ) -> Iterator[Callable[[View], Checkpointed | None]]:
-    """What each step does to the view that the steps before it left."""
+    """The steps, as functions of the view that the earlier steps left."""
     recent = {group.place for group in zones.recent}
 
     def clip(view: View, groups: Iterable[Group], floor: int = FLOOR) -> Checkpointed | None:
@@ -450,7 +453,7 @@ def _beside_prompts(view: View) -> list[Group]:
 
 
 def _clip_to(view: View, sizes: Sequence[BlockSize], goal: int, floor: int) -> Checkpointed | None:
-    """Cut the largest of these blocks, all to one mark, such that the request comes down to `goal` if it can."""
+    """Cut the largest of these blocks to a common size, such that the request comes down to `goal` if possible."""
     unclipped = view.tokens() - sum(tokens for _, tokens in sizes)
     mark = max(floor, level([tokens for _, tokens in sizes], goal - unclipped))
     clips = tuple(Clip(at, block, mark) for (at, block), tokens in sizes if tokens > mark)
@@ -458,7 +461,7 @@ def _clip_to(view: View, sizes: Sequence[BlockSize], goal: int, floor: int) -> C
 
 
 def _bare(view: View, groups: Sequence[Group], goal: int, estimator: Estimator) -> Checkpointed | None:
-    """References alone; of prompts that came with many files, the first and the last."""
+    """Leave only references; of prompts with many files, those of the first and the last."""
     fact = _clip_to(view, _block_sizes(view, groups, estimator), goal, BARE)
     if view.after(*([fact] if fact else [])).tokens() <= goal:
         return fact
@@ -483,7 +486,7 @@ def _block_sizes(view: View, groups: Iterable[Group], estimator: Estimator) -> l
 
 
 def _item_sizes(view: View, item: Item, estimator: Estimator) -> Iterator[BlockSize]:
-    """The blocks of a message by place, as large as they are shown now."""
+    """The sizes of a message's blocks as they are shown now, by position."""
     at, first = item.place
     for number, block in enumerate(item.message.blocks):
         place = (at, first + number)

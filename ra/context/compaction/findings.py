@@ -1,6 +1,6 @@
-"""Reads off by program what happened in a stretch of conversation: files, commands, errors, names.
+"""Extracts from a stretch of conversation what happened: files, commands, errors, names. Calls no model.
 
-Works for tools of any name, ours and those of imported transcripts: what a call did is told by its arguments.
+It works for tools of any name, also in imported transcripts: the arguments show what a call did.
 """
 
 import re
@@ -17,7 +17,7 @@ from ra.core.text import one_line
 
 LINE = 160  # characters of one line of an index
 SCANNED = 200_000  # characters of one message that are searched for names
-USED = 3  # a name in the arguments of a call counts as much as one that was seen so often
+USED = 3  # a name in a call's arguments counts as much as this many occurrences elsewhere
 
 _PATH_KEYS = re.compile(
     r"^(?:(?:target|notebook|source|dest(?:ination)?)_?)?(?:file|path|file_?path|file_?name)s?$", re.I
@@ -27,7 +27,7 @@ _CHANGING = re.compile(
     r"write|edit|create|patch|replace|update|insert|append|delete|remove|rename|move|save|str_?repl", re.I
 )
 _PATCHED = re.compile(r"^(?:\*\*\* (?:Add|Update|Delete) File: |\+\+\+ b/)(.+)$", re.M)
-# Both are for text in small letters: without re.I the search is several times as fast.
+# Both are for lower-case text: without re.I the search is several times faster.
 _EXIT = re.compile(r"(?:exit(?:ed)?|return(?:ed)?|status)[ _]?(?:with)?[ _]?(?:code|status)?\W{1,4}(-?\d{1,3})\b")
 _FAULTS = (
     *("error", "exception", "failed", "failure", "fatal", "panic", "traceback", "denied", "not found", "no such"),
@@ -36,7 +36,7 @@ _FAULTS = (
 
 
 class Note(msgspec.Struct, frozen=True):
-    """One line of an index, and where it was found."""
+    """One line of an index, and its position."""
 
     kind: Literal["changed", "read", "command", "error"]
     text: str
@@ -69,7 +69,7 @@ def trace(group: Group) -> GroupTrace:
 
 
 def paths(call: ToolCall) -> Iterator[str]:
-    """Files that a call names in its arguments, or in a patch."""
+    """The files that a call names in its arguments or in a patch."""
     for key, value in call.args.items():
         if _PATH_KEYS.match(key):
             yield from (one for one in _texts(value) if one and "\n" not in one)
@@ -78,12 +78,12 @@ def paths(call: ToolCall) -> Iterator[str]:
 
 
 def changes(call: ToolCall) -> bool:
-    """Does it write, by its name or by a patch among its arguments?"""
+    """Whether a call writes, judged by the tool's name or by a patch among its arguments."""
     return bool(_CHANGING.search(call.name)) or bool(_PATCHED.search(" ".join(_texts(list(call.args.values())))))
 
 
 def command(call: ToolCall) -> str:
-    """The command line that a call runs, or nothing."""
+    """The command line that a call runs; empty if none."""
     for key, value in call.args.items():
         if _COMMAND_KEYS.match(key):
             words = list(_texts(value))

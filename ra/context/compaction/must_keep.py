@@ -1,4 +1,4 @@
-"""Checks after each compaction that what must be kept is still there, and puts back word for word what was lost."""
+"""Checks after each compaction that text which must be kept is still there, and puts back what was lost, verbatim."""
 
 import asyncio
 import re
@@ -27,7 +27,7 @@ json.dump([[match.group(0) for match in re.finditer(pattern, text)] for text in 
 
 
 class MustKeep:
-    """Looks for text that matches one of the patterns. What was found in a group once is remembered."""
+    """Finds text that matches the patterns. The matches of each group are cached."""
 
     def __init__(self, patterns: Sequence[str]) -> None:
         for pattern in patterns:
@@ -42,7 +42,7 @@ class MustKeep:
         self._slow: set[str] = set()
 
     async def lost(self, before: View, after: View) -> tuple[list[str], list[str]]:
-        """Matches that the segment holds and the new request does not, oldest first; and warnings."""
+        """The matches of the segment that the new request lacks, oldest first; and warnings."""
         if not self._patterns:
             return [], []
         groups = sorted((*before.hidden, *before.groups), key=lambda group: group.place)
@@ -70,7 +70,7 @@ class MustKeep:
 
 
 async def _matches(pattern: str, texts: Sequence[str]) -> list[list[str]] | None:
-    """What the pattern finds in each text; None when it took too long."""
+    """The matches of a pattern in each text; None if the search took too long."""
     if not any(texts):
         return [[] for _ in texts]
     if re.escape(pattern) == pattern or pattern.replace(" ", "").isalnum():
@@ -91,7 +91,7 @@ async def _matches(pattern: str, texts: Sequence[str]) -> list[list[str]] | None
 
 
 def _text(message: Message) -> str:
-    """What was said, what came back, and with which arguments."""
+    """All text of a message, with the arguments and results of its calls."""
     return "\n".join((text_of(message), *(encode(call.args).decode() for call in message.calls)))
 
 
@@ -101,9 +101,9 @@ def _visible(view: View) -> Iterable[str]:
 
 
 def put_back(facts: Sequence[Fact], words: str, summary: str) -> list[Fact]:
-    """The facts of a compaction with these words in the marker of its gap; without a gap, under the first prompt.
+    """The facts of a compaction, with these words added to the marker of its gap; without a gap, to the first prompt.
 
-    Of several gaps the last takes the place of those before, and a marker that is shortened afterwards holds nothing.
+    Of several gaps, the last one gets the words: it replaces the others, and a marker may be shortened afterwards.
     """
     mended = list(facts)
     checkpoints = [(index, fact) for index, fact in enumerate(facts) if isinstance(fact, Checkpointed)]

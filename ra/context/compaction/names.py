@@ -1,4 +1,4 @@
-"""Finds the names that a text holds, and chooses those that are worth their tokens in an index."""
+"""Finds the names in a text, and chooses those that are worth their tokens in an index."""
 
 import re
 import sys
@@ -9,8 +9,8 @@ import msgspec
 
 from ra.core.messages import Message, Text, ToolCall, ToolResult
 
-# Lengths are bounded so that a megabyte without a blank is read in linear time; ASCII, so that a name ends where
-# Chinese or Japanese begins.
+# Lengths are bounded so that a megabyte without spaces is read in linear time. ASCII, so that a name ends where Chinese
+# or Japanese begins.
 _WORDS = re.compile(
     r"(?:https?:/)?(?:[~\w.@-]{0,100}/){1,40}[\w.@%?=&-]{1,100}"  # a path or an address
     r"|[A-Za-z_$][\w$]*(?:-\d{1,9}\b)?"  # a word, a ticket
@@ -26,13 +26,13 @@ _VERSION = re.compile(r"[A-Za-z]?\d[\w.]*|(?:[a-z]\.)+[a-z]", re.I)  # v1.2.b; e
 LONGEST = 200
 SCANNED = 200_000  # characters of one message that are searched
 
-AGE = 20  # groups after which a name that was not seen again counts for half, about
+AGE = 20  # groups after which an unused name counts about half
 FADING = 0.8
 PLACES = 40  # references in an index of names
 
 
 class Seen(msgspec.Struct):
-    """A name in hidden text: how often it was seen and used, when last (in groups from the start), and where."""
+    """A name in hidden text: how often it was seen and used, the last group with it, and its position."""
 
     weight: int
     order: int
@@ -40,21 +40,21 @@ class Seen(msgspec.Struct):
 
 
 def identifiers(text: str) -> frozenset[str]:
-    """Paths, symbols that are written like code (camelCase, snake_case, with digits), numbers of two digits or more.
+    """Paths, words written like code (camelCase, snake_case, with digits), and numbers of two or more digits.
 
-    Plain words are none: they come back by chance.
+    Plain words do not count: they recur by chance.
     """
     return frozenset(map(sys.intern, _each(text)))  # a name that many messages hold is kept once
 
 
 def file_names(text: str) -> list[str]:
-    """Paths and names of files in running text, in their order."""
+    """Paths and file names in prose, in order."""
     paths = (match[0].rstrip(".") for match in _FILES.finditer(text[:SCANNED]))
     return list(dict.fromkeys(path for path in paths if not _VERSION.fullmatch(path)))
 
 
 def _each(text: str) -> Iterator[str]:
-    for word in set(_WORDS.findall(text)):  # most words come again and again
+    for word in set(_WORDS.findall(text)):  # most words occur many times
         if "/" in word:
             path = word.rstrip(".?&=-")
             if len(path) > 2:
@@ -72,7 +72,7 @@ def _is_code(word: str) -> bool:
 
 
 def spoken(message: Message) -> frozenset[str]:
-    """All identifiers of a message as the model reads it. Thinking is left out: providers drop it from later turns."""
+    """All identifiers of a message, without its thinking, which providers drop from later turns."""
     return identifiers("\n".join(texts(message)))
 
 
@@ -92,7 +92,7 @@ def texts(message: Message) -> Iterator[str]:
 
 
 def strings(value: object) -> Iterator[str]:
-    """Every string and number in a JSON value, without its punctuation and escapes."""
+    """Every string and number in a JSON value, without punctuation and escapes."""
     match value:
         case str():
             yield value
@@ -109,7 +109,7 @@ def strings(value: object) -> Iterator[str]:
 
 
 def fold(groups: Iterable[tuple[int, Iterable[str]]]) -> dict[str, Seen]:
-    """Names by group (its position, and each name as often as it counts), oldest first → what is known of each name."""
+    """The statistics of each name, from the names of the groups (position, and each name with its weight), in order."""
     sightings: dict[str, Seen] = {}
     for order, (at, names) in enumerate(groups):
         for name in names:
@@ -122,7 +122,7 @@ def fold(groups: Iterable[tuple[int, Iterable[str]]]) -> dict[str, Seen]:
 
 
 def choose(sightings: Mapping[str, Seen], room: int, tokens: Callable[[str], int]) -> list[str]:
-    """The names most likely to be used again for the tokens they cost: often used, lately seen, short."""
+    """The names most likely to be used again per token they cost: often used, recently seen, short."""
     newest = max((sighting.order for sighting in sightings.values()), default=0)
 
     def worth(name: str) -> float:
@@ -139,8 +139,8 @@ def choose(sightings: Mapping[str, Seen], room: int, tokens: Callable[[str], int
 
 
 def written(picked: Iterable[str], sightings: Mapping[str, Seen]) -> str:
-    """Names by the stretch where they were seen last, each stretch with its reference. A reference for every name
-    would cost as much as the names."""
+    """The names, grouped by the stretch where they occurred last, each stretch with its reference: a reference for
+    each name would cost as much as the names."""
     places = {sightings[name].at for name in picked}
     if not places:
         return ""

@@ -1,4 +1,4 @@
-"""Shows what a compaction would do and when it pays, without asking a model: `ra compact --dry-run`."""
+"""Shows what a compaction would do and when it pays off, without a model call: `ra compact --dry-run`."""
 
 import math
 from decimal import Decimal
@@ -14,7 +14,7 @@ from ra.core.model import Usage
 
 
 def preview(engine: Engine, *, strategy: CompactionName | None = None, price: Price = no_price) -> CompactionPreview:
-    """The compaction that a user could ask for now. Of a summary only the largest size it may have is known."""
+    """The compaction that a user could ask for now. Of a summary, only the largest possible size is known."""
     view = engine.view
     before = engine.measure(exact=True) or 0
     allowance = engine.room(before, eager=True, strategy=strategy)
@@ -50,7 +50,7 @@ def preview(engine: Engine, *, strategy: CompactionName | None = None, price: Pr
 
 
 def _summed_up(view: View, zones: Zones) -> Checkpointed | None:
-    """What a summary leaves in the gap; itself it stands under the first prompt, from where on all is written anew."""
+    """The checkpoint of a summary. Its text goes under the first prompt, so everything after that is rewritten."""
     if zones.exhausted:
         return None
     gap = hole(view, zones.compactable)
@@ -58,7 +58,7 @@ def _summed_up(view: View, zones: Zones) -> Checkpointed | None:
 
 
 def _break_even(carried: Decimal | None, lighter: Decimal | None, rewrite: Decimal | None) -> int | None:
-    """The first n for which rewriting once and n − 1 lighter calls cost no more than n calls as they are."""
+    """The first n for which one rewrite and n − 1 smaller calls cost no more than n unchanged calls."""
     if carried is None or lighter is None or rewrite is None or carried <= lighter:
         return None
     return max(1, math.ceil((rewrite - lighter) / (carried - lighter)))

@@ -1,8 +1,8 @@
 """Quotes what the user typed and a compaction hides, without the sentences that later ones replace.
 
-What a sentence lays down is told by signs that many languages share (labels, figures, names written like code) and by
-short lists of words of the most used ones; what is not recognised is still quoted, but gives way first where the budget
-is too small for everything.
+Rules and decisions are recognised by signs that many languages share (labels, figures, names written like code) and by
+short word lists for the most common languages. Other sentences are quoted too, but give way first if the budget is too
+small for everything.
 """
 
 import re
@@ -26,9 +26,9 @@ from ra.core.model import Request
 
 HEADING = "What the user said there, word for word:"
 CUT = " […] "
-FLOOR = 80  # tokens that shortening leaves of a message; what is still too much gives way as a whole
+FLOOR = 80  # tokens that shortening leaves of a message; beyond that, whole messages give way
 SCANNED = 200_000  # characters of one message that are read
-COMPARED = 24  # sentences that begin or end alike, at most, with which a new one is compared
+COMPARED = 24  # a new sentence is compared with at most so many that begin or end alike
 
 OFTEN = 4  # messages that have the same pair of words, at least: then it is said again and again
 REPEATED = 0.75  # of the pairs of words of a sentence, at least, that are: then it gives way before what was said once
@@ -58,7 +58,7 @@ class Typed(msgspec.Struct, frozen=True):
 
 
 class _Said(msgspec.Struct):
-    """What was read of a segment so far."""
+    """What is known of a segment's messages so far."""
 
     places: list[Position] = msgspec.field(default_factory=list)
     typed: dict[Position, Typed] = msgspec.field(default_factory=dict)
@@ -72,21 +72,21 @@ class _Said(msgspec.Struct):
 
 
 class Block(NamedTuple):
-    """The quotes of a gap; `shortened` when the budget did not allow for all of them."""
+    """The quotes of a gap; `shortened` if not all of them fit the budget."""
 
     text: str
     shortened: bool
 
 
 class Quotes:
-    """Writes quotes. What was read off a message once is remembered."""
+    """Writes quotes. Each message is analysed once."""
 
     def __init__(self, estimator: Estimator) -> None:
         self._estimator = estimator
         self._said = _Said()
 
     def missing(self, view: View, room: int) -> Block:
-        """Quotes of what the user typed, is hidden and not quoted in a gap that stands; gaps share `room` tokens."""
+        """Quotes of what the user typed that is hidden and not quoted in an existing gap. Gaps share `room` tokens."""
         self._read(view)
         standing = [group for group in view.groups if group.kind in ("marker", "handover")]
         texts = [group.item.message.text for group in standing] + [view.summary]
@@ -100,19 +100,19 @@ class Quotes:
         return self.write(hidden, room)
 
     def outdated(self, view: View) -> bool:
-        """Does a gap that stands quote a sentence that was replaced since?"""
+        """Whether an existing gap quotes a sentence that was replaced since."""
         self._read(view)
         markers = (group.item.message.text for group in view.groups if group.kind == "marker")
         return any(map(self._quotes_what_was_replaced, markers))
 
     def replaced_names(self, view: View) -> set[str]:
-        """Identifiers in the sentences that were replaced."""
+        """The identifiers in replaced sentences."""
         self._read(view)
         rows = ((place, number) for place, numbers in self._said.replaced.items() for number in numbers)
         return set().union(*(identifiers(self._sentence_text(place, number)) for place, number in rows))
 
     def mended_handover(self, view: View) -> str:
-        """What the segment begins with, without the sentences that were replaced since; "" where it quotes none."""
+        """The segment's hand-over without sentences that were replaced since; "" if it quotes none of them."""
         self._read(view)
         text = next((group.item.message.text for group in view.groups if group.kind == "handover"), "")
         if not self._quotes_what_was_replaced(text):
@@ -126,7 +126,7 @@ class Quotes:
         return f"{head}{HEADING}{left}"
 
     def _mended(self, line: str) -> str | None:
-        """One quote without what was replaced; None where nothing is left of it."""
+        """One quote without replaced sentences; None if nothing is left of it."""
         at, colon, text = line.partition(": ")
         places = (place for place in self._said.replaced if colon and at == str(place[0]))
         for place in places:
@@ -149,11 +149,11 @@ class Quotes:
         return typed.text[typed.sentences[number].start : typed.sentences[number].end].strip()
 
     def size(self, text: str) -> int:
-        """The tokens of what a marker quotes."""
+        """The tokens of a marker's quotes."""
         return self._estimator.text(text.partition(HEADING)[2]) if HEADING in text else 0
 
     def write(self, places: Iterable[Position], room: int, *, longest: int | None = None) -> Block:
-        """Quotes of the messages at these places, in their order, in at most `room` tokens, each of `longest`."""
+        """Quotes of the messages at these positions, in order, in at most `room` tokens, each at most `longest`."""
         reading = self._said
         messages = [
             reading.typed[place] for place in places if place in reading.typed and place not in reading.repeated
@@ -176,7 +176,7 @@ class Quotes:
         room: int,
         longest: int | None,
     ) -> dict[Position, str]:
-        """Lines that fit: first of each message what it lays down, then of all an equal share."""
+        """The lines that fit: first the rules and decisions of each message, then an equal share of the rest."""
         laid_down = {
             typed.place: self._shortened(typed, sizes[typed.place], least_rank=2)
             for typed in messages
@@ -212,8 +212,8 @@ class Quotes:
         return {place: fitting[place] for place in lines if place in fitting}
 
     def _ranks(self, typed: Typed) -> list[int]:
-        """How much each sentence lays down. One that took the place of another must stay for both; one that is much
-        like what was said in other messages is no rule, or stands there as well."""
+        """The rank of each sentence. One that replaced another must stay for both; one that resembles what many other
+        messages say is no rule, or is quoted from those."""
         replacing = self._said.replacing
         return [
             3 if (typed.place, number) in replacing else max(0, sentence.rank - 2 * self._is_repeated(sentence))
@@ -225,7 +225,7 @@ class Quotes:
         return sum(self._said.pairs[pair] >= OFTEN for pair in pairs) >= max(1, REPEATED * len(pairs))
 
     def statements(self, view: View, request: Request) -> list[Statement]:
-        """What the user laid down in this session, oldest first. `request` is the next one."""
+        """The rules and decisions of the user in this session, oldest first. `request` is the next one."""
         self._said = _Said()
         for group in view.prompted:
             self.add(group)
@@ -245,7 +245,7 @@ class Quotes:
     # --- reading ---
 
     def _read(self, view: View) -> None:
-        """Read what is new; from the beginning where what was read is no longer what the segment begins with."""
+        """Read new messages; all of them if the segment no longer begins with the messages that were read."""
         of_segment = {group.place: group for group in (*view.hidden, *view.groups) if group.is_prompt}
         groups = {group.place: group for group in view.prompted} | of_segment
         prompts = [groups[place] for place in sorted(groups) if place[0] not in view.omitted]
@@ -256,7 +256,7 @@ class Quotes:
             self.add(group)
 
     def add(self, group: Group) -> None:
-        """Read one more message: what it repeats and what it replaces is quoted from it, not from where it was."""
+        """Read one more message. What it repeats or replaces is quoted from it, not from the earlier message."""
         reading, place, text = self._said, group.place, typed_text(group.item.message)
         parts = sentences(text)
         typed = reading.typed[place] = Typed(place, text, parts, _apart(text, parts))
@@ -281,7 +281,7 @@ class Quotes:
                 alike.append((place, number))
 
     def _restore(self, sentence: Sentence) -> None:
-        """Keep what was replaced of what the sentence speaks of, or else what was replaced last: it may hold again."""
+        """Keep a replaced sentence on the same subject, or else the last replaced one: it may hold again."""
         reading = self._said
         replaced = [(by, at, number) for at, numbers in reading.replaced.items() for number, by in numbers.items()]
         subject = frozenset(word for word in sentence.words if len(word) > 2 or is_sign(word))
@@ -294,7 +294,7 @@ class Quotes:
     # --- writing ---
 
     def _line(self, typed: Typed) -> str:
-        """The message as it was typed, without sentences that no longer hold; nothing where the rest is said again."""
+        """The message as typed, without replaced sentences; empty if a later message repeats the rest."""
         replaced = self._said.replaced[typed.place]
         if not replaced:
             return f"{typed.ref}: {typed.text.strip()}" if typed.text.strip() else ""
@@ -303,7 +303,7 @@ class Quotes:
         return f"{typed.ref}: {text}" if text and not self._said_again(typed, staying) else ""
 
     def _said_again(self, typed: Typed, numbers: Sequence[int]) -> bool:
-        """Is each of these sentences part of the message that replaced the others?"""
+        """Whether each of these sentences is also in the message that replaced the others."""
         texts = [self._said.typed[place].text for place in self._said.replaced[typed.place].values()]
         sentences = (typed.sentences[number] for number in numbers)
         return all(
@@ -311,9 +311,9 @@ class Quotes:
         )
 
     def _shortened(self, typed: Typed, room: int, *, least_rank: int = 0) -> str:
-        """Its sentences that lay down most, and of the others those at both ends, within so many tokens.
+        """Its highest-ranked sentences, then those at both ends, within so many tokens.
 
-        With a `least_rank` those that lay down as much at least, and nothing where there are none.
+        With a `least_rank`, only sentences of at least that rank; empty if there are none.
         """
         replaced = self._said.replaced[typed.place]
         ranks = [rank + (number in typed.apart) for number, rank in enumerate(self._ranks(typed))]
@@ -327,7 +327,7 @@ class Quotes:
         for number in order:
             text = typed.text[typed.sentences[number].start : typed.sentences[number].end].strip()
             size = self._estimator.text(f"{text}{CUT}")
-            if size <= left and text not in texts:  # a line of a log that comes a hundred times says no more
+            if size <= left and text not in texts:  # repeated lines of a log say nothing new
                 fitting.append(number)
                 texts.add(text)
                 left -= size
@@ -340,7 +340,7 @@ class Quotes:
 
 
 def _share(sizes: Mapping[Position, int], least: Mapping[Position, int], room: int) -> int:
-    """The tokens that each message may have, where those keep more that lay down more."""
+    """The tokens for each message. Messages with more rules and decisions keep more."""
     low, high = 0, max(sizes.values())
     while low < high:
         middle = (low + high + 1) // 2
@@ -352,7 +352,7 @@ def _share(sizes: Mapping[Position, int], least: Mapping[Position, int], room: i
 
 
 def _apart(text: str, parts: Sequence[Sentence]) -> frozenset[int]:
-    """Of a long message the sentences in its first and last line, and in lone lines where there are few of them."""
+    """The sentences in the first and last line of a long message, and in isolated lines if these are few."""
     if len(text) < LONG:
         return frozenset()
     lines = [match.span() for match in _LINE.finditer(text)]
@@ -371,13 +371,13 @@ def _spaced(text: str) -> str:
 
 
 def typed_text(message: Message) -> str:
-    """What the user typed: not the files and the piped text that went along, which stand in frames."""
+    """What the user typed, without attached files and piped text, which are in tags."""
     texts = [block.text for block in message.blocks if isinstance(block, Text)]
     return "\n".join(text for text in texts if not _FRAMED.match(text))[:SCANNED]
 
 
 def _joined(typed: Typed, numbers: Sequence[int]) -> str:
-    """These sentences in their order, with a mark where others were."""
+    """These sentences in order, with a mark where others were left out."""
     parts: list[str] = []
     before = -1
     for number in numbers:

@@ -1,7 +1,7 @@
-"""Finds the sentences of the user that later ones replace: the same said of the same, with another value.
+"""Finds sentences of the user that later ones replace: the same statement about the same subject, with another value.
 
-Two sentences in the one form of all languages that differ in one place are compared there. Where it is not clear that
-the later one takes the place of the earlier, both stay.
+Two normalised sentences that differ in one place are compared there. If it is not clear that the later one replaces the
+earlier one, both stay.
 """
 
 import re
@@ -35,9 +35,9 @@ _OF_PART = re.compile(
     r"\b(?:in|for|on|at|under|im|für|bei|unter|pour|dans|en|sur|para|per|для|в|на|في)\b|[里裡中内內]|用于"
     r"|では|での|में|के लिए"
 )
-SHARED = 0.5  # of the words of a sentence, at least, that the one which replaces it repeats
+SHARED = 0.5  # the least share of a sentence's words that its replacement repeats
 
-# Labels under which many things are said, each beside the others.
+# Labels that introduce many statements, none of which replaces another.
 _OF_MANY = frozenset(
     re.findall(
         r"\w+",
@@ -52,7 +52,7 @@ _COLONS = (":", "：")
 _LABELS = (*_COLONS, "用")
 _IS_LAST = (("है",), ("हैं",))
 _OF_WHOLE = frozenset(("of", "von", "de", "des", "du", "del", "di"))
-# Verbs of what there may be several of.
+# Verbs whose objects may be several at a time.
 _OF_SEVERAL = frozenset(
     re.findall(
         r"\S+",
@@ -71,10 +71,10 @@ _OF_SEVERAL_SIGNS = re.compile("支持|接受|避免|喜欢|会说|対応|サポ
 
 
 def replaces(new: Sentence, old: Sentence) -> bool:
-    """Does it say the same of the same, but with another value? Then the words around the value are equal.
+    """Whether the new sentence states another value for the same thing. The words around the value are equal then.
 
-    A value follows what says "is". It may stand elsewhere where the new sentence says that something changes, or where
-    it is a measure. A subject that differs makes two statements about two things, and so does a number that is a name.
+    A value follows the sign for "is". It may be elsewhere if the new sentence announces a change, or if it is a
+    measure. Different subjects make two statements about two things, and so do numbers that are names.
     """
     if old.asks or _elsewhere(new, old) or (new.adds and not new.changes):
         return False
@@ -92,7 +92,7 @@ def replaces(new: Sentence, old: Sentence) -> bool:
 
 
 def _stated(sentence: Sentence) -> Sentence:
-    """What a label or a figure says of its subject, as a statement: "Port: 8080" and "price 300 dollars"."""
+    """A label or a figure as a statement about its subject: "Port: 8080" and "price 300 dollars"."""
     words = sentence.words
     if "=" in words:
         return sentence
@@ -106,14 +106,14 @@ def _stated(sentence: Sentence) -> Sentence:
 
 
 def _elsewhere(new: Sentence, old: Sentence) -> bool:
-    """Does a heading say that the new one is about another part: "In the tests:", "Frontend:"?"""
+    """Whether a heading limits the new sentence to another part: "In the tests:", "Frontend:"."""
     if not new.scope or new.scope == old.scope:
         return False
     return bool(_OF_PART.search(new.scope)) or (bool(old.scope) and not new.says_anew)
 
 
 def _turns(new: Sentence, old: Sentence) -> bool:
-    """Does it allow what was forbidden, or forbid what was laid down or allowed?"""
+    """Whether it allows what was forbidden, or forbids what was decided or allowed."""
     forbids = [not NEGATIVE.isdisjoint(sentence.words) or sentence.revokes for sentence in (new, old)]
     if forbids[0] == forbids[1] or "≠" in (*new.words, *old.words):
         return False
@@ -125,7 +125,7 @@ def _turns(new: Sentence, old: Sentence) -> bool:
 
 
 def _chooses_other(new: Sentence, old: Sentence) -> bool:
-    """Is another value of the same kind chosen for the same: "use spaces, not tabs", "from now on use four spaces"?"""
+    """Whether it chooses another value of the same kind: "use spaces, not tabs", "from now on use four spaces"."""
     a, b = _without_rejected(old.words), _without_rejected(new.words)
     if new.allows or new.revokes or max(len(a), len(b)) > LONGEST_CHOICE or _is_of_several(new):
         return False
@@ -149,7 +149,7 @@ def _without_is(words: Sequence[str]) -> list[str]:
 
 
 def _split_off(words: Sequence[str], kind: int | None) -> tuple[list[str], list[str]]:
-    """The words beside a value, and the value with the figure before it."""
+    """The words around a value, and the value with the figure before it."""
     of_value = {at for at, word in enumerate(words) if kind_of(word) == kind}
     of_value |= {at - 1 for at in of_value if at and is_figure(words[at - 1])}
     rest = [word for at, word in enumerate(words) if at not in of_value]
@@ -157,12 +157,12 @@ def _split_off(words: Sequence[str], kind: int | None) -> tuple[list[str], list[
 
 
 def _chooses_against(b: Sequence[str], a: Sequence[str], rejected: Sequence[str]) -> bool:
-    """Is the one value that was chosen rejected by its name, and another put in its place?"""
+    """Whether it rejects the earlier value by name and chooses another one."""
     return bool(b) and b[0] == "use" and choice(a) == tuple(rejected) and len(b) <= 1 + PLAIN_VALUE
 
 
 def _without_rejected(words: Sequence[str]) -> Sequence[str]:
-    """Without the one word at least that is rejected by its name at the end."""
+    """The words without the value that is rejected by name at their end."""
     at = words.index("≠") if "≠" in words else len(words)
     return (*words[:at], *words[at + 2 :])
 
@@ -214,7 +214,7 @@ def _replaces(new: Sentence, old: Sentence, b: Sequence[str], rejected: Sequence
 
 
 def _is_spoken_of(before: Sequence[str], rest: Sequence[str]) -> bool:
-    """Is it what something is said of or done to, and no value, by where it stands?"""
+    """Whether its place makes it the subject or object of the statement, and not a value."""
     if len(before) > 1 or rest[-1:] in _IS_LAST:
         return not before
     return not (before and (before[0] in SAYS_IS or (before[0] in CHOOSES and rest)))
@@ -223,7 +223,7 @@ def _is_spoken_of(before: Sequence[str], rest: Sequence[str]) -> bool:
 def _exclude(
     new: Sentence, old: Sentence, was: Sequence[str], now: Sequence[str], before: Sequence[str], rest: Sequence[str]
 ) -> bool:
-    """Is the value that holds from now on one that stands in place of the other, as far as the words tell?
+    """Whether a value that holds "from now on" excludes the other one, as far as the words show.
 
     "From now on" begins something new as often as it changes something: then both stay.
     """
@@ -259,7 +259,7 @@ def _besides_kinds(words: Sequence[str]) -> list[str]:
 
 
 def _turned(was: Sequence[str], now: Sequence[str]) -> bool:
-    """Is it allowed what was forbidden, or forbidden what was allowed?"""
+    """Whether it allows what was forbidden, or the reverse."""
     if not (was or now) or not POLARITY.issuperset((*was, *now)):
         return False
     return NEGATIVE.isdisjoint(was) != NEGATIVE.isdisjoint(now)

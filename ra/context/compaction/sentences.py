@@ -1,6 +1,6 @@
-"""Brings what the user typed into sentences, each in one form for many languages.
+"""Splits what the user typed into sentences, each normalised to one form for many languages. Calls no model.
 
-What says "is" becomes "=", what says "instead of" becomes "≠", articles and politeness go. Nothing here asks a model.
+Words for "is" become "=", words for "instead of" become "≠"; articles and polite words are dropped.
 """
 
 import re
@@ -86,7 +86,7 @@ _IS_MOVED = re.compile(
 _SHALL_BE = re.compile(r"\b(?:soll(?:en|te)?|muss|müssen)\s+(.{1,40}?)\s+sein\b")
 _NEGATED = re.compile(r"(?P<ne>\bn['’](?=\w))|ないで(?:ください|下さい)?|(?P<may>てもいい(?:です)?)", re.I)
 _SIGNS = {"ne": "ne ", "may": " 可 以 ", "": " 不 "}
-# What says that something has a value now: one sign for all of them, so that "is", "is now" and "changes to" are alike.
+# Words that assign a value, all replaced by one sign, so that "is", "is now" and "changes to" are equal.
 _IS = re.compile(
     r"\b(?:(?:(?:has|have|is|are|was|were|will)\s+)?(?:been\s+)?(?:chang(?:es|ed)|mov(?:es|ed)|set|switch(?:es|ed)|raised"
     r"|lowered|increased|reduced|bumped|pushed|postponed|renamed)\s+to"
@@ -103,7 +103,7 @@ _IS = re.compile(
 )
 _USES = re.compile("改用|使用")
 _AFTER_IS = re.compile(r"=\s+(at|on|by|in|am|im|um|bei|auf)\b")
-# What gives a name or sets a value: "is called X", "set it to X", "mode=X", "Mode: X".
+# Words that give a name or set a value: "is called X", "set it to X", "mode=X", "Mode: X".
 _ASSIGNS = re.compile(
     r"[=:：]|\b(?:called|named|set|heißt|heisst|heißen|lautet|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?|называ\w+"
     r"|зовут)\b|叫|设|設|定为|定為",
@@ -129,7 +129,7 @@ _TAIL = re.compile(
     r"(?:に変更(?:します|する|しました|してください)?|になります|になりました|に変わりました|です)(?=[。\s]*$)"
     r"|(?:으로|로)?\s*(?:변경(?:되었습니다|됐습니다|합니다|해 주세요)?|바꿉니다|입니다)(?=[.\s]*$)"
 )
-# What says that an earlier word no longer holds.
+# Words that revoke an earlier statement.
 _CHANGE = re.compile(
     r"\b(?:instead(?! of)|no longer|has changed|change of plans?|actually|correction|update(?=:)|scrap that"
     r"|rather(?! than)|forget that|strike that|ignore that|on second thoughts?|any ?more|any longer|again"
@@ -140,7 +140,7 @@ _CHANGE = re.compile(
     r"|بدلا(?! من)|لم يعد|تغيير|تصحيح|أصبح|صار|مجددا",
     re.I,
 )
-# What says that it holds from now on: it may change something, or begin something new.
+# Words for "from now on": they may change something, or begin something new.
 _ONWARD = re.compile(
     r"\b(?:from now on|as of (?:today|now)|henceforth|effective immediately|starting (?:today|now)"
     r"|ab (?:jetzt|sofort|heute)|von jetzt an|künftig|in zukunft|fortan"
@@ -151,7 +151,7 @@ _ONWARD = re.compile(
     r"|من الآن(?:\s+فصاعدا)?|(?:अब|आज|आगे) से",
     re.I,
 )
-# What says that it is said besides.
+# Words that add to earlier statements.
 _ADDS = re.compile(
     r"\b(?:also|too(?=[.!\s]*$)|as well|additionally|in addition|either(?=[.!\s]*$)|auch|außerdem|zusätzlich|ebenfalls"
     r"|también|además|tampoco|aussi|également|en plus|anche|inoltre|também|также|тоже|кроме того)\b"
@@ -159,7 +159,7 @@ _ADDS = re.compile(
     re.I,
 )
 _REVOKES = re.compile(r"\bno longer\b|\bnicht mehr\b|\bбольше не\b|不再|لم يعد|\bya no\b", re.I)
-# What goes back to what held before, often without naming it.
+# Words that return to an earlier state, often without naming it.
 _RETURNS = re.compile(
     r"\b(?:(?:go|going|switch|change|move|set it|put it)\s+back|back to|undo|revert|restore"
     r"|(?:as|like) (?:it was )?before|(?:use|take|keep) the (?:old|previous|original|former|first)"
@@ -171,7 +171,7 @@ _RETURNS = re.compile(
     r"|पहले वाल",
     re.I,
 )
-# What rejects a value by its name: "spaces, not tabs", "pnpm statt npm".
+# Words that reject a value by name: "spaces, not tabs", "pnpm statt npm".
 _NOT_THIS = re.compile(
     r"\b(?:instead of|rather than|anstelle von|anstatt|statt|plutôt que|au lieu de|en vez de|en lugar de|invece di"
     r"|em vez de|вместо)\b|而不是|而非|代替|(?<!\w)بدلا من(?!\w)"
@@ -190,7 +190,7 @@ _STATES = re.compile(
 )
 _STATED = re.compile(r"(?:है|हैं|هے)[\s।.]*$")
 
-# --- what a sentence lays down ---
+# --- rules and decisions in a sentence ---
 
 _LAYS_DOWN = re.compile(
     r"\b(?:must|never|always|only|use|prefers?|don'?t|do not|cannot|can't|may not|no|without|instead|should|shall"
@@ -263,7 +263,7 @@ _ARABIC_PERSON = re.compile(r"^[تيأن](?=\w{3,}\Z)")
 
 
 class Sentence(msgspec.Struct, frozen=True):
-    """A stretch of what the user typed. `rank` is how much it lays down: the lowest gives way first."""
+    """A sentence that the user typed. `rank` is how likely it is a rule or decision: the lowest gives way first."""
 
     start: int
     end: int
@@ -285,9 +285,9 @@ class Sentence(msgspec.Struct, frozen=True):
 
     @property
     def keys(self) -> tuple[tuple[str, ...], ...]:
-        """Where to look for sentences that it could replace: those that begin or end alike, figures aside.
+        """The keys of sentences that it could replace: those that begin or end alike, figures aside,
 
-        Or that speak of the same but for what allows and forbids, or that choose a value of the same kind.
+        those that differ only in allowing or forbidding, and those that choose a value of the same kind.
         """
         stems, value = self.stems, choice(self.words)
         kinds = {kind_of(word) for word in self.words} - {None} if len(self.words) <= LONGEST_CHOICE else ()
@@ -301,12 +301,12 @@ class Sentence(msgspec.Struct, frozen=True):
 
     @property
     def stems(self) -> tuple[str, ...]:
-        """Its words without what allows and forbids, and without their endings."""
+        """Its words without endings, and without words that allow or forbid."""
         return tuple(_stem(word) for word in self.words if word not in _PERMITS)
 
     @property
     def speaks_of_something(self) -> bool:
-        """Do its stems say what is allowed or forbidden? A single short one may be "that"."""
+        """Whether its stems say what is allowed or forbidden. A single short one may be "that"."""
         return _is_telling(self.stems)
 
     @property
@@ -329,12 +329,12 @@ class Sentence(msgspec.Struct, frozen=True):
 
     @property
     def says_anew(self) -> bool:
-        """Does it say that something changes, holds from now on, or is so now?"""
+        """Whether it says that something changes, holds from now on, or holds now."""
         return self.changes or self.onward or self.now
 
     @property
     def may_replace(self) -> bool:
-        """What asks, was pasted, or says neither what is nor a rule, a measure or a change, replaces nothing."""
+        """Whether it can replace another one: not a question, not pasted, and a statement, rule, measure or change."""
         return not (self.pasted or self.asks) and (
             self.rank >= 3
             or self.says_anew
@@ -359,7 +359,7 @@ def sentences(text: str) -> tuple[Sentence, ...]:
 
 
 def _scopes(text: str, parts: Sequence[Sentence]) -> Iterator[str]:
-    """The heading above each: of Markdown until the next, a line with a colon at its end until the next empty line."""
+    """The heading of each: a Markdown heading until the next one, a line that ends in a colon until an empty line."""
     heading = lead = ""
     begun = False
     for part in parts:
@@ -442,7 +442,7 @@ def _speaks_of_change(text: str) -> bool:
 
 
 def _plain_words(raw: str) -> Iterator[str]:
-    """Words in small letters that are no names, as the text has them: not `out/`, not "orion" in quotes."""
+    """The lower-case words that are not names: not `out/`, not "orion" in quotes."""
     is_foreign = sum(letter.isalpha() and not letter.isascii() for letter in raw) > len(raw) / 3
     for match in _WORD.finditer(raw):
         word, around = match[0], raw[max(0, match.start() - 1) : match.start()] + raw[match.end() : match.end() + 1]
@@ -458,7 +458,7 @@ def _but(match: re.Match[str]) -> str:
 
 
 def choice(words: Sequence[str]) -> tuple[str, ...]:
-    """What a sentence chooses that says no more than that: "use npm", "the database is MySQL"."""
+    """The value that a sentence chooses, if it says nothing else: "use npm", "the database is MySQL"."""
     if 2 <= len(words) <= 1 + PLAIN_VALUE and words[0] in CHOOSES:
         return tuple(words[1:])
     if "=" in words[1:-1] and len(words) - 1 - (at := words.index("=")) <= PLAIN_VALUE:
@@ -467,7 +467,7 @@ def choice(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def rejected_values(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """Where a value may stand that is rejected by its name: as many words as it may have."""
+    """The positions where a value that is rejected by name may be, for each possible number of words."""
     first = words.index("≠") + 1 if "≠" in words else len(words)
     yield from ((first, first + length) for length in range(1, LONGEST_VALUE) if first + length <= len(words))
 

@@ -1,4 +1,4 @@
-"""Lets a model sum up what is hidden, and merges its answer with what a program can see for itself."""
+"""Has a model summarize what is hidden, and merges the answer with facts that are extracted without a model."""
 
 import asyncio
 import re
@@ -33,9 +33,9 @@ from ra.core.model import ModelInfo, Reply, Request, Section, Usage
 from ra.core.value import encode
 
 TIMEOUT_S = 120
-UNKNOWN_WINDOW = 16_000  # tokens that a model of unknown window is trusted with
-PIECES = 12  # calls for one summary, at most; what would need more is shortened first
-READ_PRICE = 0.1  # of an input token, for one that is read from the cache, where caches are sold
+UNKNOWN_WINDOW = 16_000  # tokens that are sent to a model of unknown window
+PIECES = 12  # the most calls for one summary; longer text is shortened first
+READ_PRICE = 0.1  # the price of a cached token as a share of an input token, for providers that bill cache reads
 
 ASK = """Sum up the conversation above for the one who has to continue it without seeing it. What an earlier summary \
 says counts as part of it: carry on what still holds. Call no tool. Answer with:
@@ -54,7 +54,7 @@ AskModel = Callable[[Request], Awaitable[Reply]]
 
 
 class SummedUp(msgspec.Struct, frozen=True):
-    """A summary that was asked for, what that cost, and why there is none."""
+    """A summary, its bills and, if there is none, the reason."""
 
     text: str
     spent: tuple[Spent, ...] = ()
@@ -62,9 +62,9 @@ class SummedUp(msgspec.Struct, frozen=True):
 
 
 class Summarizer:
-    """Asks the model that is named, or else the one that is at work; `info` describes whichever it is.
+    """Calls the configured model, or else the session's own; `info` describes that model.
 
-    `window` is what is known of its window by now: an overflow may have taught more than the catalog says.
+    `window` is its window as known by now: an overflow may have taught a better one than the catalog's.
     """
 
     def __init__(
@@ -100,9 +100,9 @@ class Summarizer:
         focus: str = "",
         outdated: Collection[str] = (),
     ) -> SummedUp:
-        """What stands under the first prompt for these groups; no text and a warning when the model failed.
+        """The summary of these groups; a warning and no text if the model failed.
 
-        `sent` is the request as it would go out now. Names that are `outdated` are not listed.
+        `sent` is the request as it would be sent now. `outdated` names are not listed.
         """
         spent: list[Spent] = []
         model = self._model or sent.model
@@ -119,12 +119,12 @@ class Summarizer:
             return SummedUp("", tuple(spent), warning)
         return SummedUp(self._write(view, groups, answer, allowance.summary, outdated), tuple(spent))
 
-    # --- asking ---
+    # --- the model call ---
 
     async def _ask(
         self, view: View, groups: Sequence[Group], allowance: Allowance, sent: Request, focus: str, spent: list[Spent]
     ) -> str:
-        """The model's answer; every call that was made for it is in `spent`, also when a later one fails."""
+        """The model's answer. Each call is appended to `spent`, so that it is billed even if a later one fails."""
         cap, rate = allowance.summary, allowance.rate
         ask = self._prompt or ASK
         if focus:
@@ -151,9 +151,9 @@ class Summarizer:
     def _shared(
         self, view: View, groups: Sequence[Group], sent: Request, ask: str, output: int, window: int
     ) -> Request | None:
-        """The question at the end of the very request that would go out now, where that is possible and cheaper.
+        """The question, appended to the request that would be sent now, if that is possible and cheaper.
 
-        The model that works here has most of it in its cache, at a tenth of the price of the bare text.
+        The session's own model has most of that request in its cache, at a tenth of the price of the bare text.
         """
         total = view.tokens() + self._estimator.text(ask) + 8
         hidden = sum(map(view.group_tokens, groups))
@@ -175,7 +175,7 @@ class Summarizer:
     # --- writing ---
 
     def _write(self, view: View, groups: Sequence[Group], answer: str, cap: int, outdated: Collection[str]) -> str:
-        """The answer, merged with what a program read off the same messages and with the summary before."""
+        """The answer, merged with the facts extracted from the same messages and with the previous summary."""
         before = parse(view.summary)
         if self._prompt:
             return fitted(Summary(answer, previous=before.flat), cap, self._estimator)
@@ -203,7 +203,7 @@ class Summarizer:
 
 
 def transcript(group: Group) -> str:
-    """A group as a reader would write it down."""
+    """A group as a readable transcript."""
     paragraphs = []
     for item in group.items:
         for block in item.message.blocks:
@@ -219,7 +219,7 @@ def transcript(group: Group) -> str:
 
 
 def _pieces(texts: Sequence[str], room: int, estimator: Estimator) -> Iterator[str]:
-    """The texts in as few pieces of at most `room` tokens as their order allows, and in no more than a dozen."""
+    """The texts, in order, in as few pieces of at most `room` tokens as possible, and at most a dozen."""
     share = room if sum(map(estimator.text, texts)) <= room * PIECES else max(64, room * PIECES // (2 * len(texts)))
     piece: list[str] = []
     spare = room
@@ -236,9 +236,9 @@ def _pieces(texts: Sequence[str], room: int, estimator: Estimator) -> Iterator[s
 
 
 def _hints(groups: Iterable[Group]) -> list[str]:
-    """Sentences of the conversation that speak of work to come; the last few are still true most likely.
+    """Sentences of the conversation about pending work; the last few are most likely still true.
 
-    No more than the sentence: what stands beside it may be a value that was replaced since.
+    Only the sentence itself: its neighbours may contain values that were replaced since.
     """
     texts = (group.item.message.text for group in groups if group.kind == "said")
     parts = (text[part.start : part.end] for text in texts for part in sentences(text) if not part.pasted)

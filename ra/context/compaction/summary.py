@@ -1,4 +1,4 @@
-"""Writes and reads what stands under the first prompt after a summary: a text and lists, of bounded size."""
+"""Writes and reads summaries, which stand under the first prompt: a text and lists, of bounded size."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -10,7 +10,7 @@ from ra.context.tokens import Estimator
 
 _PREVIOUS = "Previously compacted context"
 _NAMES = "Names in what is hidden"
-# Each list has its share of the allowance for certain; what parts leave of theirs goes to the others in this order.
+# Each list is guaranteed its share of the allowance; unused shares go to the others in this order.
 _LISTS = (
     ("pending", "Pending work", 0.13),
     ("decisions", "Decisions", 0.13),
@@ -20,7 +20,7 @@ _LISTS = (
 )
 _TEXT = 0.30
 _FRAME = 8  # tokens of a heading, about
-_BULLET_TOKENS = 3  # what stands around an item of a list, at most
+_BULLET_TOKENS = 3  # the most tokens around a list item
 _CUT = " […]"
 
 _TAG = r"<{0}>\s*(.*?)\s*(?:</?(?:summary|pending_work|done_work|decisions|key_files)>|\Z)"
