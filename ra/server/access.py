@@ -1,4 +1,4 @@
-"""Decide whether a request may come in, from its headers and its connection, before a byte of body is read."""
+"""Decides from a request's headers and its connection whether to admit it, before any byte of the body is read."""
 
 import hmac
 from collections.abc import Mapping
@@ -7,14 +7,14 @@ from ra.core.value import Value
 from ra.server.task import Refusal
 from ra.system.loopback import cross_site_reason
 
-OPEN = ("/healthz", "/livez", "/openapi.json")  # tell nothing that is not printed in the documentation
+OPEN = ("/healthz", "/livez", "/openapi.json")  # reveal nothing that is not in the documentation
 
-# Somebody else's connection ends at a proxy of ours: whose it is, is no longer known.
+# If these are present, a proxy of ours accepted the connection: its user is unknown.
 _RELAYED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip", "via")
 
 
 class AccessRules(Value, frozen=True):
-    """`token` opens it from anywhere, and the user `uid` needs none. `local`: it is bound to the loopback only."""
+    """`token` admits any request; the user `uid` needs none. `local`: the server listens on the loopback only."""
 
     token: str
     uid: int
@@ -22,13 +22,13 @@ class AccessRules(Value, frozen=True):
 
 
 def admit(access_rules: AccessRules, headers: Mapping[str, str], *, path: str, peer_uid: int | None) -> None:
-    """Raises Refusal: 403 for what a browser was tricked into, 401 for who is not known. Names are in lower case."""
+    """Raises Refusal: 403 for what a browser was tricked into, 401 for an unknown client. Names are lower case."""
     if reason := cross_site_reason(headers, local=access_rules.local):
         raise Refusal(403, reason)
     if path in OPEN:
         return
     authorization = headers.get("authorization")
-    if authorization is not None:  # a wrong token is wrong whoever sends it
+    if authorization is not None:  # a wrong token is refused, whoever sends it
         scheme, _, token = authorization.partition(" ")
         has_token = hmac.compare_digest(token.strip().encode(), access_rules.token.encode())
         if scheme.casefold() != "bearer" or not has_token:
@@ -40,7 +40,7 @@ def admit(access_rules: AccessRules, headers: Mapping[str, str], *, path: str, p
 
 
 def need_json(headers: Mapping[str, str], *, limit_bytes: int) -> None:
-    """A POST is JSON: what a form on a web page can send is not. Raises Refusal: 415, 413."""
+    """A POST must be JSON, which a form on a web page cannot send. Raises Refusal: 415, 413."""
     media, _, parameters = headers.get("content-type", "").partition(";")
     charset = parameters.replace(" ", "").casefold().removeprefix("charset=").strip('"')
     if media.strip().casefold() != "application/json" or charset not in {"", "utf-8", "utf8"}:

@@ -1,4 +1,4 @@
-"""Lets editors drive ra: an agent of the Agent Client Protocol on stdin and stdout."""
+"""Lets editors drive ra, as an agent of the Agent Client Protocol on stdin and stdout."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -41,19 +41,19 @@ _OPTIONS = [
 
 
 class Projects(Protocol):
-    """Opens what the command line would open in a folder. The command line lies above this package."""
+    """Opens a folder as the command line would. The command line belongs to a higher layer than this package."""
 
     def app(self, cwd: Path, servers: Sequence[McpServerSettings], chosen: Mapping[str, str]) -> App:
-        """`chosen` are flags of a run, such as the model. Raises UserError and Refused."""
+        """`chosen` are the flags of a run, such as the model. Raises UserError and Refused."""
         ...
 
     def models(self, app: App) -> Sequence[str]:
-        """The models that can be asked, as `provider/model`."""
+        """The available models, as `provider/model`."""
         ...
 
 
 class Conversation:
-    """One session that an editor has open."""
+    """A session that an editor has open."""
 
     def __init__(self, app: App, session: Session, client: acp.Client, servers: Sequence[McpServerSettings]) -> None:
         self.app = app
@@ -83,7 +83,7 @@ class Conversation:
         return run.ended
 
     async def choose(self, app: App, chosen: dict[str, str]) -> None:
-        """Go on with what another model or effort makes of the configuration. Raises UserError."""
+        """Continues with the configuration for another model or effort. Raises UserError."""
         await self.session.use(app.recipe)
         self.app, self.chosen = app, chosen
 
@@ -92,7 +92,7 @@ class Conversation:
             self._run.interrupt()
 
     async def replay(self) -> None:
-        """Tell an editor what was said in a session that it loads."""
+        """Sends the editor the conversation of a session that it loads."""
         for event in list(self.session.events()):
             if isinstance(event.fact, Said):
                 for update in acp_updates.of_message(event.fact.message, self.cwd):
@@ -112,7 +112,7 @@ class Conversation:
 
     async def _ask(self, question: Question) -> Answer:
         if question.form:
-            return Answer("no")  # an editor is asked for permissions; it has no form for what a server wants to know
+            return Answer("no")  # the protocol has permissions only, and no form for an MCP server's questions
         update = acp_updates.asked(question.call, question.reason, self.cwd)
         response = await self._client.request_permission(self.session.id, update, _OPTIONS)
         outcome = response.outcome
@@ -122,7 +122,7 @@ class Conversation:
 
 
 class EditorAgent:
-    """The methods that an editor calls. What the user must mend is told as an error of the request."""
+    """The methods that an editor calls. Errors that the user can fix are reported as errors of the request."""
 
     def __init__(self, projects: Projects) -> None:
         self._projects = projects
@@ -135,7 +135,7 @@ class EditorAgent:
 
     async def initialize(self, protocol_version: int, **_: Any) -> schema.InitializeResponse:
         return schema.InitializeResponse(
-            protocol_version=acp.PROTOCOL_VERSION,  # the only one; an editor that speaks another hangs up
+            protocol_version=acp.PROTOCOL_VERSION,  # the only version; an editor that speaks another one hangs up
             agent_info=schema.Implementation(name="ra", title="ra", version=__version__),
             agent_capabilities=schema.AgentCapabilities(
                 load_session=True,
@@ -147,7 +147,7 @@ class EditorAgent:
         )
 
     async def authenticate(self, method_id: str, **_: Any) -> schema.AuthenticateResponse:
-        """Keys are the user's own: there is nothing to sign in to."""
+        """The user has keys already: there is nothing to sign in to."""
         return schema.AuthenticateResponse()
 
     async def new_session(self, cwd: str, mcp_servers: list[Any] | None = None, **_: Any) -> schema.NewSessionResponse:
@@ -192,7 +192,7 @@ class EditorAgent:
         self,
         config_id: str,
         session_id: str,
-        value: str | bool,  # noqa: FBT001 - the protocol's
+        value: str | bool,  # noqa: FBT001 - the protocol's signature
         **_: Any,
     ) -> schema.SetSessionConfigOptionResponse:
         conversation = self._conversation(session_id)
@@ -253,14 +253,14 @@ class EditorAgent:
         raise RequestError.method_not_found(method)
 
     async def ext_notification(self, method: str, params: dict[str, Any]) -> None:
-        """None of ours."""
+        """ra defines no extensions."""
 
     async def close(self) -> None:
         for session_id in list(self._conversations):
             await self.close_session(session_id)
 
     async def _tell(self, session_id: str, words: str) -> None:
-        """What a terminal would show on stderr."""
+        """Sends the editor what a terminal would show on stderr."""
         assert self._client is not None, "the connection is there before its requests"
         await self._client.session_update(session_id, acp.helpers.update_agent_thought_text(f"ra: {clean(words)}\n"))
 
@@ -308,14 +308,14 @@ class EditorAgent:
 
 
 def serve(projects: Projects) -> None:
-    """Until stdin ends. stdout belongs to the protocol."""
+    """Serves until stdin ends. stdout is reserved for the protocol."""
 
     async def main() -> None:
         agent = EditorAgent(projects)
         try:
             reader, writer = await acp.stdio_streams()
             lines = EditorLines(reader, writer)
-            await acp.run_agent(agent, lines)  # type: ignore[arg-type]  # methods that are not advertised are left out
+            await acp.run_agent(agent, lines)  # type: ignore[arg-type]  # methods that are not advertised are missing
         finally:
             await agent.close()
 

@@ -1,4 +1,4 @@
-"""What an editor's user can choose for a session: the model, how much it thinks, and what becomes of edits."""
+"""The options of a session that an editor offers: the model, the thinking effort, and the permission to edit."""
 
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -24,7 +24,7 @@ def modes(session: Session) -> schema.SessionModeState:
 def options(
     session: Session, models: Sequence[str]
 ) -> list[schema.SessionConfigOptionSelect | schema.SessionConfigOptionBoolean]:
-    """An editor that knows these shows them and not the modes, so the mode is among them."""
+    """Editors that support options show these instead of the modes, so the mode is one of them."""
     recipe = session.recipe
     model = f"{recipe.provider}/{recipe.model}"
     names = {name: name.partition("/")[2] for name in (*models, *(() if model in models else (model,)))}

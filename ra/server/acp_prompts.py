@@ -1,4 +1,4 @@
-"""Turns what an editor's user typed, mentioned and attached into one message."""
+"""Turns the text, mentions and attachments of an editor's prompt into one message."""
 
 import base64
 import binascii
@@ -19,7 +19,7 @@ from ra.session.session import Session
 from ra.system import images
 
 _LINES = re.compile(r"L?(\d{1,9})(?:[:-]L?(\d{1,9}))?")
-"""`#L10:20` of Zed, `#L10-L20` of others."""
+"""`#L10:20` in Zed, `#L10-L20` in others."""
 
 
 def wrong(words: str) -> RequestError:
@@ -27,9 +27,9 @@ def wrong(words: str) -> RequestError:
 
 
 async def prepared(session: Session, prompt: Sequence[Any], *, root: Path, cwd: Path) -> Prepared:
-    """References in what was typed are resolved, as everywhere; a file that is mentioned is one of them.
+    """Resolves the references in the text, as everywhere; a mentioned file is one of them.
 
-    Its name stays where it was mentioned. Raises RequestError and UserError.
+    Its name stays at the place of the mention. Raises RequestError and UserError.
     """
     draft = _Draft(root, cwd)
     for block in prompt:
@@ -42,7 +42,7 @@ async def prepared(session: Session, prompt: Sequence[Any], *, root: Path, cwd: 
 
 
 class _Draft:
-    """A prompt as it is read, block by block."""
+    """A prompt while it is read, block by block."""
 
     def __init__(self, root: Path, cwd: Path) -> None:
         self.text = ""
@@ -74,7 +74,7 @@ class _Draft:
     def _mention(self, uri: str) -> None:
         path = _path(uri)
         if '"' in str(path) or "\n" in str(path) or not path.is_relative_to(self._root):
-            self.files.append(path)  # the user named it, wherever it lies
+            self.files.append(path)  # the user named it, wherever it is
             self._name(path.name)
             return
         match = _LINES.fullmatch(urlsplit(uri).fragment)
@@ -82,7 +82,7 @@ class _Draft:
         self._name(f'@"{os.path.relpath(path, self._cwd)}{os.sep if path.is_dir() else ""}"{lines}')
 
     def _name(self, name: str) -> None:
-        """Where the user mentioned it; a reference begins after a blank."""
+        """Inserts a name at the place of the mention. A reference must follow white space."""
         blank = " " if self.text and not self.text[-1].isspace() else ""
         self.text += f"{blank}{name}"
 

@@ -1,4 +1,4 @@
-"""The lines between an editor and ra: one JSON-RPC message each. What is no message is answered, and ends nothing."""
+"""Exchanges JSON-RPC messages with an editor, one per line. An invalid line is answered and ends nothing."""
 
 import asyncio
 import json
@@ -10,7 +10,7 @@ PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 
 
 class EditorLines:
-    """The transport of the protocol's library, which itself stops at the first message that is no object."""
+    """The transport for the protocol's library, whose own one stops at the first message that is not an object."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -21,12 +21,12 @@ class EditorLines:
         await self._writer.drain()
 
     async def receive(self) -> JsonObject | None:
-        """The next message; None at the end."""
+        """The next message; None at the end of input."""
         while line := await self._line():
             if not line.strip():
                 continue
             try:
-                message = json.loads(line)  # not msgspec: editors cut text between the halves of a surrogate pair
+                message = json.loads(line)  # not msgspec: editors may split text inside a surrogate pair
             except (ValueError, RecursionError) as error:
                 await self._refuse(PARSE_ERROR, f"This line is not valid JSON: {error}")
                 continue
@@ -42,7 +42,7 @@ class EditorLines:
         await self.send({"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": words}})
 
     async def _line(self) -> bytes:
-        """A line of any length; the rest at the end."""
+        """One line of any length; at the end of input, the remainder."""
         pieces: list[bytes] = []
         while True:
             try:

@@ -1,4 +1,4 @@
-"""Says in the Agent Client Protocol what happens in a run, and what happened in a stored session."""
+"""Translates the events of a run and the messages of a stored session into the Agent Client Protocol."""
 
 import os
 from collections.abc import Iterator
@@ -20,11 +20,11 @@ KINDS: dict[str, ToolKind] = {
     **dict.fromkeys(("Agent", "Entry"), "think"),
     "WebFetch": "fetch",
 }
-MAX_RESULT = 20_000  # characters of a result that an editor is shown
+MAX_RESULT = 20_000  # characters of a result that an editor receives
 
 
 def of_event(event: Event, cwd: Path) -> Iterator[Any]:
-    """The updates that an event is worth; what an editor has no place for is told as a thought."""
+    """The updates for an event. Events without an equivalent in the protocol are sent as thoughts."""
     match event:
         case TextDelta(text):
             yield helpers.update_agent_message_text(clean(text))
@@ -48,9 +48,9 @@ def of_event(event: Event, cwd: Path) -> Iterator[Any]:
 
 
 def of_message(message: Message, cwd: Path) -> Iterator[Any]:
-    """A stored message, for a session that is loaded."""
+    """The updates for a stored message, when a session is loaded."""
     if message.name:
-        return  # context, which nobody said
+        return  # context, which nobody typed
     for block in message.blocks:
         match block:
             case Text(text) if message.role == "user" and text:
@@ -89,7 +89,7 @@ def ended(call: ToolCall, result: ToolResult, cwd: Path) -> Any:
 
 
 def asked(call: ToolCall, reason: str, cwd: Path) -> ToolCallUpdate:
-    """The call that a permission is asked for."""
+    """The call for which permission is requested."""
     words = helpers.tool_content(helpers.text_block(reason))
     return ToolCallUpdate(
         tool_call_id=call.id,
@@ -110,11 +110,11 @@ def title(call: ToolCall) -> str:
 
 
 def differences(call: ToolCall, cwd: Path) -> list[Any]:
-    """What a call changes in a file, as an editor shows it."""
+    """The change that a call makes to a file, in the protocol's form."""
     path = call.args.get("path")
     if call.name not in ("Edit", "Write") or not isinstance(path, str):
         return []
-    full = os.path.join(cwd, path)  # noqa: PTH118 - a name as the model wrote it
+    full = os.path.join(cwd, path)  # noqa: PTH118 - a path as the model wrote it
     if call.name == "Write":
         content = call.args.get("content")
         return [helpers.tool_diff_content(full, clean(content))] if isinstance(content, str) else []
@@ -131,7 +131,7 @@ def _locations(call: ToolCall, cwd: Path) -> list[ToolCallLocation] | None:
     path = call.args.get("path")
     if not isinstance(path, str):
         return None
-    return [ToolCallLocation(path=os.path.join(cwd, clean(path)))]  # noqa: PTH118 - a name as the model wrote it
+    return [ToolCallLocation(path=os.path.join(cwd, clean(path)))]  # noqa: PTH118 - a path as the model wrote it
 
 
 def _shown(content: tuple[Content, ...]) -> Iterator[Any]:

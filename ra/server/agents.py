@@ -1,4 +1,4 @@
-"""The agents that are served: one App for each agent and set of tools, made when asked for."""
+"""The agents that are served: one App for each agent and set of tools, created on demand."""
 
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ra.session.telemetry import Telemetry
 
 ReadConfiguration = Callable[[str | None], Resolved]
-"""Resolve the configuration, for a named agent or the default one."""
+"""Resolves the configuration for a named agent, or for the default one."""
 
 
 class Agents:
-    """Follows the configuration: a file that changed counts from the next task on, a broken one is reported."""
+    """Follows the configuration: a changed file applies from the next task on, a broken one is reported."""
 
     def __init__(self, read: ReadConfiguration, options: Options, *, env: Mapping[str, str], log: Log) -> None:
         self._read = read
@@ -41,15 +41,15 @@ class Agents:
 
     @property
     def telemetry(self) -> "Telemetry | None":
-        """Raises UserError when it is asked for and cannot be loaded."""
+        """Raises UserError if telemetry is configured and cannot be loaded."""
         if not self._env.get("OTEL_EXPORTER_OTLP_ENDPOINT"):
             return None
-        from ra.session.telemetry import telemetry  # only for those who export
+        from ra.session.telemetry import telemetry  # start-up time: only for those who export
 
         return telemetry(self._env)
 
     def check(self, task: Task) -> None:
-        """Raises Refusal: 404 for an agent and 400 for a strategy that there is not."""
+        """Raises Refusal: 404 for an unknown agent, 400 for an unknown strategy."""
         self._follow_files()
         agents = self.base.config.agents
         if task.agent and task.agent not in agents:
@@ -57,13 +57,13 @@ class Agents:
             hint = f" Did you mean {close[0]}?" if close else f" Known agents: {', '.join(sorted(agents)) or 'none'}."
             raise Refusal(404, f"No agent is named {task.agent[:100]!r}.{hint}", field="agent")
         if task.strategy is not None and task.strategy not in STRATEGIES:
-            # A file could be any code: only the configuration names one.
+            # A file could contain any code: only the configuration may name one.
             close = get_close_matches(task.strategy, STRATEGIES, n=1)
             hint = f"did you mean {close[0]}?" if close else f"use {', '.join(STRATEGIES)}."
             raise Refusal(400, f"Unknown contextStrategy {task.strategy[:100]!r}; {hint}", field="contextStrategy")
 
     def app(self, task: Task) -> App:
-        """Raises RaError when the agent's configuration does not hold."""
+        """Raises RaError if the agent's configuration is invalid."""
         key = (task.agent, task.tools)
         if key not in self._apps:
             self._apps[key] = self._build(task)
@@ -100,7 +100,7 @@ class Agents:
         self._log.say("configuration", "The configuration has changed and is used from now on.")
 
     def _read_all(self) -> dict[str, Resolved]:
-        """All agents at once, so that no task meets half of a change. Raises RaError."""
+        """Reads all agents at once, so that no task sees half of a change. Raises RaError."""
         base = self._read(None)
         return {"": base} | {name: self._read(name) for name in base.config.agents}
 

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions on top of tasks, so that any OpenAI client can use an agent: its name is the model."""
+"""Serves OpenAI's Chat Completions on top of tasks: any OpenAI client can use an agent, whose name is the model."""
 
 import re
 import time
@@ -19,7 +19,7 @@ _FIELDS = {
     "agent": "model",
     "context.chatId": "metadata.chatId",
     "context.sender": "user",
-}  # as OpenAI's clients sent it
+}  # as OpenAI's clients send it
 _DATA = re.compile(rb"^data: (.*)$", re.MULTILINE)
 
 
@@ -103,7 +103,7 @@ class ModelList(Struct):
 
 
 class Asked(Struct, frozen=True):
-    """A request as a task, and how its answer is to be written."""
+    """A request as a task, and the form of its answer."""
 
     task: Task
     model: str
@@ -130,7 +130,7 @@ def _agent(model: str | None) -> str:
 
 
 def _message(messages: list[ChatMessageBody], *, alone: bool) -> str:
-    """What the agent is told: in a chat of its own all that the client sent, else what came since the last answer."""
+    """The agent's prompt: every message if the client named no chat, else the messages since the last answer."""
     texts = [(message.role, _text(message)) for message in messages]
     answers = [place for place, (role, _) in enumerate(texts) if role == "assistant"]
     if not alone and answers:
@@ -168,7 +168,7 @@ def model(agents: Iterable[str], name: str) -> ModelBody:
 
 
 def completion(asked: Asked, run: str, answer: TaskAnswer) -> CompletionBody:
-    """Raises Refusal when the run has no answer to give."""
+    """Raises Refusal if the run has no answer."""
     content, error = str(answer.body.get("content") or ""), answer.body.get("error")
     if error and not content:
         status = answer.status if answer.status >= 400 else 500

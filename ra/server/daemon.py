@@ -1,4 +1,4 @@
-"""Start and stop the server: one socket, one loop; a signal lets tasks end, a second one hurries them."""
+"""Starts and stops the server: one socket and one loop. A signal lets tasks finish, a second one interrupts them."""
 
 import asyncio
 import contextlib
@@ -33,13 +33,13 @@ from ra.system.loopback import is_loopback
 from ra.timeline.opening import POSTGRES
 
 MAX_FILES = 8192
-READY_S = 10.0  # a worker is waited for so long until it reaches the database; after that it says why it is not ready
+READY_S = 10.0  # how long to wait for a worker to reach the database; after that it says why it is not ready
 DRAIN_LOOK_S = 0.05
-GRACE_S = 8.0  # container runtimes kill after ten
+GRACE_S = 8.0  # container runtimes kill after ten seconds
 
 
 class ListenAddress(Value, frozen=True):
-    """Where to listen, and who may come. Without a token: the one in the data directory, on the loopback only."""
+    """Where to listen, and whom to admit. Without a token: the one in the data directory, on the loopback only."""
 
     host: str
     port: int
@@ -53,15 +53,15 @@ class ListenAddress(Value, frozen=True):
 
 
 class WebPage(Protocol):
-    """Shows the sessions in a browser; the package that does it stands above this one."""
+    """Shows the sessions in a browser; the package that implements it is in a higher layer."""
 
     def beside(self, api: ASGIApp, access_rules: AccessRules) -> ASGIApp:
-        """Answers what belongs to the page, and leaves the rest to `api`."""
+        """Answers the requests for the page, and passes the others on to `api`."""
         ...
 
 
 class HttpServer(uvicorn.Server):
-    """Every server of ours: no other protocol, no word about itself, connections that know their user."""
+    """The settings of every server of ours: no other protocol, no server header, connections that know their user."""
 
     def __init__(self, app: ASGIApp) -> None:
         super().__init__(
@@ -81,9 +81,9 @@ class HttpServer(uvicorn.Server):
         )
 
     async def hand_over(self, listening: socket.socket) -> None:
-        """Leave new connections to the other workers of the socket, and answer who is connected to this one.
+        """Leaves new connections to the other workers of the socket, and answers the clients connected to this one.
 
-        A connection that is silent may carry a request already: it has `LINGER_S` to ask once more.
+        A silent connection may already carry a request: it has `LINGER_S` to send one more.
         """
         loop = asyncio.get_running_loop()
         loop.remove_reader(listening)
@@ -92,7 +92,7 @@ class HttpServer(uvicorn.Server):
         for connection in self._connections():
             connection.announce_close()
         give_up = loop.time() + LINGER_S
-        # A connection that was accepted a moment ago is not in the list yet: at least one round.
+        # A connection that was accepted a moment ago is not in the list yet, so look at least once.
         await asyncio.sleep(DRAIN_LOOK_S)
         while loop.time() < give_up and self._anybody_silent():  # noqa: ASYNC110 - uvicorn has no event for it
             await asyncio.sleep(DRAIN_LOOK_S)
@@ -109,7 +109,7 @@ class HttpServer(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Signals are ours: tasks end before connections do."""
+        """ra handles the signals itself: tasks end before connections do."""
         yield
 
 
@@ -122,7 +122,7 @@ def serve(
     page: WebPage | None = None,
     inherited: Inherited | None = None,
 ) -> int:
-    """Serve until a signal comes; returns the exit code. `started` is told the URL. Raises RaError.
+    """Serves until a signal arrives; returns the exit code. `started` receives the URL. Raises RaError.
 
     `inherited`: this is one of several workers, and its parent holds the socket.
     """
@@ -154,7 +154,7 @@ async def _supervise(place: ListenAddress, listening: socket.socket, log: Log, s
 
 
 class _Ready:
-    """Tells the parent of a worker that it takes requests."""
+    """Tells the parent of a worker that the worker accepts requests."""
 
     def __init__(self, pipe: int) -> None:
         self._pipe = pipe
@@ -200,11 +200,11 @@ async def _serve(
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) != signal.SIG_IGN:  # nohup
             loop.add_signal_handler(number, stop, number)
-    if inherited is not None:  # the pipe ends when the parent does, however it does
+    if inherited is not None:  # the pipe closes when the parent ends, for whatever reason
         loop.add_reader(inherited.parent, orphaned, inherited.parent)
     attending = asyncio.create_task(tasks.serve())
     stopping = asyncio.create_task(stop_asked.wait())
-    if inherited is not None:  # its predecessor stops as soon as this worker says that it takes requests
+    if inherited is not None:  # its predecessor stops as soon as this worker accepts requests
         ready = asyncio.create_task(tasks.ready())
         await asyncio.wait({ready, attending, stopping}, timeout=READY_S, return_when=asyncio.FIRST_COMPLETED)
         ready.cancel()
@@ -224,7 +224,7 @@ async def _serve(
     await serving
     attending.cancel()
     with contextlib.suppress(asyncio.CancelledError):
-        await attending  # a bug in it crashes, here and not in silence
+        await attending  # a bug in it crashes here, not silently
     if telemetry is not None:
         await asyncio.to_thread(telemetry.close)
     log.say("stopped", "stopped")
@@ -232,11 +232,11 @@ async def _serve(
 
 
 def _tasks(agents: Agents, log: Log) -> Tasks:
-    """The queue of this process, or with a store in PostgreSQL the one that all workers of the project share."""
+    """The queue of this process, or, if the store is PostgreSQL, the one that all workers of the project share."""
     if not _shared(agents):
         presence = Presence(agents.base.data_dir)
         return LocalTasks(agents, Keys(agents.base.data_dir, presence), presence, log)
-    from ra.server.shared_tasks import SharedTasks  # an extra: only its users have it
+    from ra.server.shared_tasks import SharedTasks  # start-up time: an optional dependency
 
     address = agents.base.config.app.store or ""
     project = hashlib.sha256(str(agents.base.root).encode()).hexdigest()
@@ -248,7 +248,7 @@ def _shared(agents: Agents) -> bool:
 
 
 def _raise_file_limit() -> None:
-    """Connections beyond the most are answered, not reset: that takes files too, and 1 024 is the usual limit."""
+    """The usual limit of open files is 1024, and connections beyond the maximum are answered, which takes files."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted_limit = MAX_FILES if hard == resource.RLIM_INFINITY else min(MAX_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted_limit:
@@ -289,7 +289,7 @@ def url_of(listening: socket.socket) -> str:
 
 
 def _quiet(log: Log) -> None:
-    """Libraries say what went wrong, and nothing else."""
+    """Libraries log errors, and nothing else."""
     for name in ("uvicorn.error", "asyncio"):
         logger = logging.getLogger(name)
         logger.handlers = [Bridge(log)]

@@ -1,4 +1,4 @@
-"""Runs a task in the session of its chat and makes its answer, whichever queue it came from."""
+"""Runs a task in the session of its chat and produces its answer, for every kind of queue."""
 
 import time
 from typing import Protocol
@@ -17,20 +17,20 @@ from ra.server.sessions import Chats, Neighbours, message_of, origin_of
 from ra.server.task import Task, TaskContext
 from ra.session.log import LogLevel
 
-STORE_S = 2  # when to come back to a store that cannot be used
-IN_USE_S = 5  # when to ask again for a session that another process writes
+STORE_S = 2  # delay before the next attempt to use an unusable store
+IN_USE_S = 5  # delay before the next attempt to open a session that another process writes
 
 
 class RunJournal(Protocol):
-    """Where a queue keeps that the model may have been asked: from then on a task is never given to anybody else."""
+    """Where a queue records that the model may have been called: from then on no other worker gets the task."""
 
     async def begin(self, job: Job) -> bool:
-        """Durable when this returns. False: somebody else has begun it, and it must not run here. Raises RaError."""
+        """Durable on return. False: another worker has begun the task, and it must not run here. Raises RaError."""
         ...
 
 
 class Executor:
-    """Everything between a task that is due and its answer."""
+    """Does everything between a task that is due and its answer."""
 
     def __init__(self, agents: Agents, presence: Neighbours, log: Log) -> None:
         self.log = log
@@ -45,18 +45,18 @@ class Executor:
             self.log.say("warm-up", str(error), level="warning")
 
     async def answer(self, job: Job, journal: RunJournal) -> TaskAnswer | None:
-        """None when somebody else has begun the task.
+        """None if another worker has begun the task.
 
-        Raises SessionInUse while another process writes the session, StoreAway while the database is away.
+        Raises SessionInUse while another process writes the session, StoreAway while the database is unreachable.
         """
         task = job.task
         try:
             live = await self.chats.enter(task)
-        except (SessionInUse, StoreAway):  # they pass: the task is still to be done
+        except (SessionInUse, StoreAway):  # temporary: the task still has to be done
             raise
         except RaError as error:
             self.tell(task, f"task {task.name} cannot run: {error}", level="error")
-            if isinstance(error, StoreError):  # a full disk, a database that is mended: that may pass
+            if isinstance(error, StoreError):  # a full disk, a database under repair: may be temporary
                 return TaskAnswer(503, {"error": str(error)}, ran=False, retry_after_s=STORE_S)
             return TaskAnswer(500, {"error": str(error)}, ran=False)
         complete = False

@@ -1,4 +1,4 @@
-"""The memory for Idempotency-Keys: an Idempotency-Key is remembered for a day, with what became of its task."""
+"""Remembers every Idempotency-Key for a day, with the outcome of its task."""
 
 import hashlib
 import re
@@ -17,7 +17,7 @@ from ra.server.task import Refusal, Task
 
 DAY_S = 86_400.0
 HOUR_S = 3_600.0
-_FORM = re.compile(r"[!-~]([ -~]{0,253}[!-~])?")  # as the OpenAPI document has it; HTTP drops outer spaces
+_FORM = re.compile(r"[!-~]([ -~]{0,253}[!-~])?")  # as in the OpenAPI document; HTTP removes outer spaces
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS keys (
@@ -38,7 +38,7 @@ INTERRUPTED = (
 
 
 class Keys:
-    """Keys in a file, so that they hold over a restart; what is running now is in memory."""
+    """Keys in a file, which survive a restart; the running jobs are in memory."""
 
     def __init__(self, folder: Path, presence: Presence, *, clock: Callable[[], float] = time.time) -> None:
         self._path = folder / "serve.db"
@@ -53,7 +53,7 @@ class Keys:
         self._forget()
 
     def known(self, key: str, task: Task) -> Job | TaskAnswer | None:
-        """The job or the answer that this key already has. Raises Refusal: 400, 409, 422."""
+        """The job or the answer that belongs to this key already. Raises Refusal: 400, 409, 422."""
         need_key(key)
         row = self._do(
             "SELECT fingerprint, begun, status, body, owner FROM keys WHERE key = ? AND time >= ?",
@@ -72,12 +72,12 @@ class Keys:
             raise Refusal(409, "A task with this Idempotency-Key is in work at another server.", retry_after_s=5)
         if begun:
             return TaskAnswer(503, {"content": "", "error": INTERRUPTED})
-        return None  # it was in line when its server ended: nothing has been done
+        return None  # it was in the queue when its server ended: nothing was done
 
     def accept(self, key: str, task: Task) -> Job | TaskAnswer | None:
-        """Claim the key for this server, before the task may begin; None when it is ours now.
+        """Claims the key for this server, before the task may begin; None on success.
 
-        Of several servers that are sent the same key at once, one gets it. Raises Refusal, StoreError.
+        If several servers receive the same key at once, one of them gets it. Raises Refusal, StoreError.
         """
         if self._clock() > self._forgot + HOUR_S:
             self._forget()
@@ -101,7 +101,7 @@ class Keys:
             self._do("UPDATE keys SET begun = 1 WHERE key = ?", (job.key,))
 
     def ended(self, job: Job, answer: TaskAnswer) -> None:
-        """What ran is not run again under its key; what did not run may be."""
+        """A task that ran never runs again under its key; one that did not may."""
         if not job.key:
             return
         self._jobs.pop(job.key, None)
@@ -121,7 +121,7 @@ class Keys:
         self._database.close()
 
     def _add_owner(self) -> None:
-        """A file of version 0.1 has no such column."""
+        """Files of version 0.1 lack this column."""
         columns = self._do("PRAGMA table_info(keys)", ()).fetchall()
         if "owner" not in {column[1] for column in columns}:
             try:
@@ -135,13 +135,13 @@ class Keys:
 
 
 def need_key(key: str) -> None:
-    """Raises Refusal: 400."""
+    """Raises Refusal with status 400."""
     if not _FORM.fullmatch(key):
         raise Refusal(400, "Idempotency-Key must be 1 to 255 printable ASCII characters.")
 
 
 def fingerprint(task: Task) -> str:
-    """Of what the client asked for; how the answer is sent, and an id that was made up, do not matter."""
+    """A digest of what the client asked for, without the form of the answer and without a generated chat id."""
     context = msgspec.structs.replace(task.context, chat_id="") if task.context.alone else task.context
     parts = [task.agent, task.message, task.strategy, msgspec.to_builtins(context), task.tools]
     return hashlib.sha256(encode(parts)).hexdigest()

@@ -18,7 +18,7 @@ from ra.server.tasks import Accepted, RunFilter
 
 
 class LocalTasks:
-    """The port `Tasks`, with a `TaskQueue` for the order and `Runs` for what ended of late."""
+    """Implements `Tasks` with a `TaskQueue` for the order and `Runs` for the recent runs."""
 
     def __init__(
         self, agents: Agents, keys: Keys, presence: Presence, log: Log, *, queue: Callable[..., TaskQueue] = TaskQueue
@@ -42,7 +42,7 @@ class LocalTasks:
         return ""
 
     async def ready(self) -> None:
-        """It always is."""
+        """Always ready."""
 
     async def load(self) -> Load:
         return Load(self.queue.running, self.queue.waiting)
@@ -125,7 +125,7 @@ class LocalTasks:
         self._presence.close()
 
     def _record(self, job: Job) -> None:
-        """Nobody is there who could send it again."""
+        """Records an unanswered message if no client is left to send it again."""
         try:
             self._chats.record_unanswered(job.task)
         except RaError as error:
@@ -143,7 +143,7 @@ class LocalTasks:
         assert answer is not None, "nobody else begins a task of this process"
         try:
             self.keys.ended(job, answer)
-        except StoreError as error:  # the answer is there all the same
+        except StoreError as error:  # the answer exists all the same
             text = f"the Idempotency-Key of task {job.task.name} is lost: {error}"
             self._executor.tell(job.task, text, level="error")
         return answer

@@ -15,7 +15,7 @@ Format = Literal["text", "json"]
 
 
 class Log:
-    """Writes lines of at least `level`: those of the strategies, and the server's own."""
+    """Writes lines of at least `level`, from the strategies and from the server."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Log:
             self._stream.write(redacted(clean(self._render(line, self._clock()))) + "\n")
             self._stream.flush()
         except (OSError, ValueError):
-            self._least = len(LEVELS)  # the reader is gone, and there is nowhere left to say so
+            self._least = len(LEVELS)  # the reader is gone: errors cannot be reported anywhere
 
     def say(
         self, event: str, text: str, *, level: LogLevel = "info", agent: str = "", place: str = "", **more: Any
     ) -> None:
-        """The text comes from everywhere: it stays on one line."""
+        """Writes one line. The text may come from anywhere, so line breaks are removed."""
         printable = "".join(char if char.isprintable() else " " for char in text)
         self.write(Line(level, event, agent, place, f"[{agent}] {printable}" if agent else printable, more))
 
@@ -57,7 +57,7 @@ class Log:
 
 
 class Bridge(logging.Handler):
-    """What libraries log comes out of the same pipe."""
+    """Sends the log records of libraries to the same output."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.WARNING)

@@ -1,4 +1,4 @@
-"""Serve ra to other agents as an MCP server on stdin and stdout, with three tools: ask, recall and sessions."""
+"""Serves ra to other agents as an MCP server on stdin and stdout, with three tools: ask, recall and sessions."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ Session = Annotated[str, Field(description="Id of a session (or its beginning)")
 
 
 class McpTools:
-    """The tools, over one App. Prompts to one session follow each other; different sessions run side by side."""
+    """The tools, over one App. Prompts to one session run in order; different sessions run concurrently."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -114,7 +114,7 @@ def server(app: App) -> MCPServer[Any]:
 
 
 def serve(app: App) -> None:
-    """Until stdin ends. stdout belongs to the protocol."""
+    """Serves until stdin ends. stdout is reserved for the protocol."""
     logging.getLogger("mcp").propagate = False
     asyncio.run(server(app).run_stdio_async())
 

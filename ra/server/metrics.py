@@ -1,4 +1,4 @@
-"""Counters of this server in the text format of Prometheus."""
+"""The counters of this server, in the text format of Prometheus."""
 
 from collections import Counter
 from decimal import Decimal
@@ -11,14 +11,14 @@ MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 
 
 class Load(msgspec.Struct, frozen=True):
-    """Tasks that run and that wait: of this process, and where the queue is shared, those that wait in all of it."""
+    """The running and waiting tasks of this process; if the queue is shared, the waiting tasks of all workers."""
 
     running: int
     waiting: int
 
 
 class Metrics:
-    """What the runs of this process have used since it started."""
+    """The usage of this process's runs since it started."""
 
     def __init__(self) -> None:
         self._outcomes: Counter[str] = Counter()

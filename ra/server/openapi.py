@@ -1,4 +1,4 @@
-"""The OpenAPI 3.1 document of the HTTP API, generated from the types of its bodies."""
+"""Generates the OpenAPI 3.1 document of the HTTP API from the types of its bodies."""
 
 from typing import Any, get_args
 
@@ -42,7 +42,7 @@ _TASK_REFUSALS = (400, 401, 403, 404, 408, 409, 413, 415, 422, 429, 500, 503)
 
 
 class Operation(Struct, frozen=True):
-    """One method of one path. `events`: it answers, or can answer, as server-sent events."""
+    """One method of one path. `events`: it can answer with server-sent events."""
 
     method: str
     path: str

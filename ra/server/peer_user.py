@@ -1,4 +1,4 @@
-"""Finds the user at the other end of a loopback connection, from what Linux knows about its sockets."""
+"""Identifies the user at the other end of a loopback connection, from what Linux knows about its sockets."""
 
 import errno
 import ipaddress
@@ -14,14 +14,14 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-MAX_CONNECTIONS = 800  # a process has 1 024 files unless told otherwise
-HEADERS_S = 20.0  # a client that has not said what it wants by then is let go
+MAX_CONNECTIONS = 800  # a process has 1024 files by default
+HEADERS_S = 20.0  # a client that has sent no request by then is disconnected
 
-MAX_SILENT_OF_OTHERS = 100  # connections of one other user or address that ask for nothing
+MAX_SILENT_OF_OTHERS = 100  # idle connections of one other user or address
 MAX_HEADERS = 100
 MAX_HEAD_BYTES = 32 * 1024
 _LOOSE = re.compile(rb"(?<!\r)\n|\r(?!\n)|\n[ \t]|\0")
-"""A line that ends in a bare LF or CR, or goes on in the next one: readers differ about these."""
+"""A line that ends in a bare LF or CR, or continues on the next one: servers disagree about how to read these."""
 
 LINGER_S = 2.0
 CLOSE_HEADER = (b"connection", b"close")
@@ -35,7 +35,7 @@ Address = tuple[str, int]
 
 
 class StrictFraming(h11.Connection):
-    """Takes a request only in the one form that every server and proxy reads alike."""
+    """Accepts a request only in the one form that every server and proxy reads alike."""
 
     def next_event(self) -> h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]:
         if self.their_state is h11.IDLE:
@@ -55,7 +55,7 @@ class StrictFraming(h11.Connection):
 
 
 class PeerConnection(H11Protocol):
-    """An HTTP connection that knows its user: asked when it is made, since a client that is gone has none."""
+    """An HTTP connection that knows its user: looked up on connecting, because a closed socket has no user any more."""
 
     headers_s = HEADERS_S
     _waiting = False
@@ -66,7 +66,7 @@ class PeerConnection(H11Protocol):
         super().__init__(*args, **kwargs)
         self.conn = StrictFraming(h11.SERVER, MAX_HEAD_BYTES)
 
-    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # uvicorn's own narrowing
+    def connection_made(self, transport: Transport) -> None:  # type: ignore[override]  # uvicorn narrows it, too
         super().connection_made(transport)
         uid = user_of(self.client, self.server)
         self._peer = uid if uid is not None else self.client and self.client[0]
@@ -78,7 +78,7 @@ class PeerConnection(H11Protocol):
         self._wait_for_a_request()
 
     def _silent_of_this_peer(self) -> int:
-        """Connections of the same user or address that ask for nothing now: nobody may hold all of them."""
+        """The number of idle connections of the same user or address, so that nobody can occupy all of them."""
         of_this_peer = (
             other for other in self.connections if isinstance(other, PeerConnection) and other._peer == self._peer
         )
@@ -86,17 +86,17 @@ class PeerConnection(H11Protocol):
 
     @property
     def silent(self) -> bool:
-        """Whether it asks for nothing now."""
+        """Whether it has no request in progress."""
         return getattr(self.cycle, "response_complete", True)  # there is no cycle before the first request
 
     def announce_close(self) -> None:
-        """The answer that is being made is the last one on this connection, and says so."""
+        """Announces that the current answer is the last one on this connection."""
         if not self.silent:
             self.cycle.default_headers = [*self.cycle.default_headers, CLOSE_HEADER]
             self.cycle.keep_alive = False
 
     def _refuse(self, transport: Transport) -> None:
-        """Answered at once, whatever is asked; closed a moment later, since a reset would overtake the answer."""
+        """Answers immediately, whatever the request; closes a moment later, since a reset would overtake the answer."""
         self.connections.discard(self)
         self._refused = True
         transport.write(_TOO_MANY)
@@ -108,7 +108,7 @@ class PeerConnection(H11Protocol):
         if self._refused:
             return
         super().data_received(data)
-        # Half a request ends the time that an idle connection has: whoever stops there would hold it for ever.
+        # Half a request ends the time limit of an idle connection: a client that stops there would hold it for ever.
         if not self._waiting and self.conn.their_state is h11.IDLE and not self.transport.is_closing():
             self._wait_for_a_request()
 
@@ -117,12 +117,12 @@ class PeerConnection(H11Protocol):
         self.loop.call_later(self.headers_s, self._let_go_of_the_silent, self.cycle)
 
     def _let_go_of_the_silent(self, last: object) -> None:
-        """`last` is the request that was answered before, if any: no other has come since."""
+        """`last` is the last answered request, if any: the connection closes if no other has arrived since."""
         self._waiting = False
         if self.cycle is last:
             self.transport.close()
         elif self.conn.their_state is h11.IDLE and self.timeout_keep_alive_task is None:
-            self._wait_for_a_request()  # half of the next one came while the time of the first ran
+            self._wait_for_a_request()  # half of the next one arrived during the first time limit
 
 
 _SOCK_DIAG, _BY_FAMILY, _REQUEST, _ERROR = 4, 20, 1, 2  # linux/netlink.h, linux/sock_diag.h
@@ -134,7 +134,7 @@ IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 def user_of(
     client: Address | None, server: tuple[str, int | None] | None, proc: Path = Path("/proc/net")
 ) -> int | None:
-    """The user id of the process that holds `client`, None when that cannot be told."""
+    """The user id of the process that holds `client`, None if unknown."""
     if client is None or server is None or server[1] is None:
         return None
     try:
@@ -152,9 +152,9 @@ def user_of(
 
 
 def _diagnosed(theirs: IpAddress, their_port: int, ours: IpAddress, our_port: int) -> int | None:
-    """Ask the kernel for that one socket (man 7 sock_diag): 20 µs, where its table of all sockets takes 7 ms.
+    """Asks the kernel for that one socket (man 7 sock_diag): 20 µs, where its table of all sockets takes 7 ms.
 
-    Raises OSError where the kernel cannot be asked.
+    Raises OSError if the kernel cannot be asked.
     """
     v6 = isinstance(theirs, ipaddress.IPv6Address)
     family = socket.AF_INET6 if v6 else socket.AF_INET
@@ -169,7 +169,7 @@ def _diagnosed(theirs: IpAddress, their_port: int, ours: IpAddress, our_port: in
     if kind == _ERROR:
         error = -struct.unpack_from("=i", reply, 16)[0]
         if error == errno.ENOENT:
-            return None  # nobody holds that end any more
+            return None  # no process holds that end any more
         raise OSError(error, "sock_diag")
     uid, inode = struct.unpack_from("=II", reply, 16 + 4 + 48 + 12)
     return int(uid) if inode else None
@@ -194,8 +194,8 @@ def _uid(table: Path, ends: str) -> int | None:
     if place < 0:
         return None
     fields = rows[place : rows.find("\n", place)].split()
-    # local remote state queues timer retransmits uid timeout inode: a socket that nobody holds any more has the
-    # inode 0, and says that it belonged to root.
+    # local remote state queues timer retransmits uid timeout inode: a socket that no process holds any more has the
+    # inode 0, and is listed under root.
     return int(fields[6]) if int(fields[8]) else None
 
 
@@ -215,5 +215,5 @@ def _as_v6(address: ipaddress.IPv4Address | ipaddress.IPv6Address) -> str:
 
 
 def _words(packed: bytes) -> str:
-    """The kernel prints words of 32 bits as the machine has them."""
+    """The kernel prints 32-bit words in the machine's byte order."""
     return "".join(f"{int.from_bytes(packed[i : i + 4], sys.byteorder):08X}" for i in range(0, len(packed), 4))

@@ -1,4 +1,4 @@
-"""Which servers use this data folder: each holds a lock of its own for as long as it lives."""
+"""Knows which servers use this data folder: each holds a lock for as long as it lives."""
 
 import os
 import re
@@ -9,12 +9,12 @@ from pathlib import Path
 from ra.core.errors import SessionInUse
 from ra.timeline.sqlite_file import WriterLock
 
-LOOK_S = 1.0  # so long a look at the other servers is good
+LOOK_S = 1.0  # how long the result of a look at the other servers is valid
 _NAME = re.compile(r"[0-9a-f]{12}")
 
 
 class Presence:
-    """This server among those of the folder. The kernel ends a lock with its process, even after `kill -9`."""
+    """This server among those of the folder. The kernel releases a lock with its process, even after `kill -9`."""
 
     def __init__(self, folder: Path, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.id = os.urandom(6).hex()
@@ -25,7 +25,7 @@ class Presence:
         self._alone = True
 
     def alive(self, server: str) -> bool:
-        """Whether that server still runs. What a dead one left behind is removed."""
+        """Whether that server still runs. Removes what a dead server left behind."""
         if server == self.id:
             return True
         if not _NAME.fullmatch(server) or not (self._folder / f"{server}.lock").exists():
@@ -38,7 +38,7 @@ class Presence:
 
     @property
     def alone(self) -> bool:
-        """Whether no other server runs on this folder, as of the last second."""
+        """Whether no other server runs on this folder, at most a second ago."""
         now = self._clock()
         if self._looked is None or now >= self._looked + LOOK_S:
             self._looked = now

@@ -1,4 +1,4 @@
-"""Queue tasks: those of a chat run in order, chats run side by side, the rest waits."""
+"""Queues tasks: the tasks of a chat run in order, chats run concurrently, the rest waits."""
 
 import asyncio
 import math
@@ -17,11 +17,11 @@ from ra.session.run import Run
 WORKERS = 8
 ROOM = 64
 MAX_WAIT_S = 60
-LAST_WORDS_S = 5.0  # for an interrupted run to record what there is and to end its tools
+LAST_WORDS_S = 5.0  # for an interrupted run to record its partial answer and to stop its tools
 
 
 class TaskAnswer(msgspec.Struct, frozen=True):
-    """What the client gets in the end. `ran`: the model was asked, so asking again would be a second time."""
+    """What the client finally receives. `ran`: the model was called, so another request would run the task twice."""
 
     status: int
     body: JsonObject
@@ -30,7 +30,7 @@ class TaskAnswer(msgspec.Struct, frozen=True):
 
 
 class Job:
-    """A task that was taken. It goes on when its client goes away."""
+    """An accepted task. It continues when its client disconnects."""
 
     def __init__(
         self, task: Task, key: str, done: "asyncio.Future[TaskAnswer]", *, run: str = "", accepted: float = 0
@@ -41,7 +41,7 @@ class Job:
         self.key = key  # the Idempotency-Key, or ""
         self.done = done
         self.cancelled = False
-        self.clients = 0  # how many wait for the answer
+        self.clients = 0  # the number of clients that wait for the answer
         self._run: Run | None = None
         self._interrupted = False
         self._listeners: list[Callable[[Event], None]] = []
@@ -51,7 +51,7 @@ class Job:
         return self._run is not None
 
     def follow(self, run: Run) -> Run:
-        """This is the run that works on it."""
+        """Sets the run that works on the job."""
         self._run = run
         if self._interrupted:
             run.interrupt()
@@ -63,7 +63,7 @@ class Job:
             self._run.interrupt()
 
     def cancel(self) -> None:
-        """A client asked to end it."""
+        """Ends the task at a client's request."""
         self.cancelled = True
         self.interrupt()
 
@@ -73,7 +73,7 @@ class Job:
 
     @contextmanager
     def waited_for(self) -> Iterator[None]:
-        """A client waits: it would send the task again if the server stopped."""
+        """Whether a client waits, which would send the task again if the server stopped."""
         self.clients += 1
         try:
             yield
@@ -81,7 +81,7 @@ class Job:
             self.clients -= 1
 
     def listen(self, listener: Callable[[Event], None]) -> Callable[[], None]:
-        """Hear the run's events; returns how to stop hearing them."""
+        """Subscribes to the run's events; returns the function that unsubscribes."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
@@ -90,9 +90,9 @@ Work = Callable[[Job], Awaitable[TaskAnswer]]
 
 
 class TaskQueue:
-    """Takes tasks, at most `workers` at a time and at most `room` in line.
+    """Accepts tasks: at most `workers` run and at most `room` wait.
 
-    `crashed` is told of a bug in the work: that task is answered with 500, and the others go on.
+    `crashed` is called for a bug in the work: that task is answered with 500, and the others go on.
     """
 
     def __init__(
@@ -111,7 +111,7 @@ class TaskQueue:
         self._running: dict[tuple[str, str, str], Job] = {}
         self._waiting: list[Job] = []
         self._tasks: set[asyncio.Task[None]] = set()
-        self._usual_s = 1.0  # how long a task took of late
+        self._usual_s = 1.0  # the recent duration of a task
         self._hurried = asyncio.Event()
         self.stopping = False
 
@@ -124,12 +124,13 @@ class TaskQueue:
         return len(self._waiting)
 
     def need_room(self, task: Task) -> None:
-        """Raises Refusal: 429 when it would have to wait and the line is full, 503 when the server is going down."""
+        """Raises Refusal: 429 if the task would have to wait and the queue is full, 503 if the server is stopping."""
         if self.stopping:
             raise Refusal(503, "The server is stopping.", retry_after_s=5)
         at_once = len(self._running) < self._workers and task.chat not in self._running
         if not at_once and len(self._waiting) >= self._room:
-            # Until half of the line is gone: who comes back then finds room, and no worker has been idle.
+            # The time until the queue is half empty: a client that comes back then finds room, and no worker has been
+            # idle.
             wait_s = math.ceil(self._usual_s * len(self._waiting) / self._workers / 2)
             raise Refusal(
                 429,
@@ -146,14 +147,14 @@ class TaskQueue:
         return job
 
     def withdraw(self, job: Job) -> bool:
-        """Take a job out of the line; False when it has begun."""
+        """Removes a job from the queue; False if it has begun."""
         if job not in self._waiting:
             return False
         self._waiting.remove(job)
         return True
 
     async def stop(self, grace_s: float) -> list[Job]:
-        """Take no more; let what there is end within the grace, then interrupt it. Returns what never began."""
+        """Accepts no more tasks; interrupts those that outlast the grace. Returns the jobs that never began."""
         self.stopping = True
         hurried = asyncio.create_task(self._hurried.wait())
         with suppress(TimeoutError):
@@ -169,7 +170,7 @@ class TaskQueue:
         return never
 
     def hurry(self) -> None:
-        """Asked to stop once more: the grace is over."""
+        """Ends the grace: a second signal arrived."""
         self._hurried.set()
 
     def _begin_what_can(self) -> None:

@@ -1,4 +1,4 @@
-"""What a client receives of a run: an object at the end, and on request server-sent events on the way."""
+"""Builds the answers about a run: an object at the end, and on request server-sent events before it."""
 
 import msgspec
 from msgspec import UNSET
@@ -10,7 +10,7 @@ from ra.core.value import JsonObject, encode
 from ra.server.bodies import AnswerBody
 from ra.server.queue import TaskAnswer
 
-MAX_RESULT = 2_000  # characters of a tool's result that are streamed
+MAX_RESULT = 2_000  # characters of a tool's result in an event
 
 _ENDS = {
     "empty": "The model gave an empty answer.",
@@ -21,7 +21,7 @@ _CANCELLED = "Cancelled. What was done so far is in the session."
 
 
 def answer(end: RunEnded, *, strategy: str, cancelled: bool = False) -> TaskAnswer:
-    """The body of `POST /task`. A run that failed is told in `error`; only one that was cut short has a status."""
+    """The body of `POST /task`. A failed run reports its `error`; only an interrupted one has a status."""
     ending = _CANCELLED if cancelled and end.outcome == "interrupted" else _ENDS.get(end.outcome)
     body = AnswerBody(
         content=end.answer,
@@ -36,14 +36,14 @@ def answer(end: RunEnded, *, strategy: str, cancelled: bool = False) -> TaskAnsw
 
 
 def frames(event: Event) -> bytes:
-    """The event as server-sent events, empty when clients need not hear it."""
+    """The event as server-sent events; empty if clients need not see it."""
     match event:
         case TextDelta(text):
             return frame({"type": "text", "delta": text})
         case ThinkingDelta(text):
             return frame({"type": "thinking", "delta": text})
         case Retrying(restart=True):
-            # The answer begins anew: what was sent of it so far is void.
+            # The answer starts over: clients must discard what they have received of it.
             return frame({"type": "text", "delta": "", "restart": True})
         case ToolStarted(call):
             return frame({"type": "tool", "id": call.id, "name": call.name, "status": "started", "args": call.args})
@@ -65,7 +65,7 @@ def frames(event: Event) -> bytes:
 
 
 def last_frames(ended: TaskAnswer, *, heard: bool = True) -> bytes:
-    """The end of a stream. A client that did not hear the answer on the way gets it whole."""
+    """The end of a stream. A client that received no part of the answer gets all of it here."""
     text = ended.body.get("content", "")
     text_frame = b"" if heard or not text else frame({"type": "text", "delta": text})
     error = ended.body.get("error")

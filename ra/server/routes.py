@@ -40,7 +40,7 @@ from ra.server.task import MAX_BODY_BYTES, Refusal, read
 from ra.server.tasks import RunFilter, Tasks
 from ra.timeline.store import SessionInfo, Store
 
-BODY_S = 30.0  # to send a body
+BODY_S = 30.0  # time to send a body
 MAX_SESSIONS = 500
 MAX_MESSAGES = 1000
 
@@ -74,7 +74,7 @@ def routes(tasks: Tasks, gate: AccessRules, store: Store, project: str) -> ASGIA
         return await _task(tasks, request, stream=True)
 
     async def sessions(request: Request) -> Response:
-        # In a thread: reading many sessions must not hold up the tasks.
+        # In a thread: reading many sessions must not delay the tasks.
         infos = await asyncio.to_thread(store.sessions, project, _count(request, "limit", 50, MAX_SESSIONS))
         return _json(SessionList([_info(info) for info in infos]))
 
@@ -160,7 +160,7 @@ def routes(tasks: Tasks, gate: AccessRules, store: Store, project: str) -> ASGIA
 
 
 class _Guarded:
-    """The access check stands before everything else, unknown paths included."""
+    """Checks the access before anything else, unknown paths included."""
 
     def __init__(self, app: ASGIApp, gate: AccessRules) -> None:
         self._app = app
@@ -221,7 +221,7 @@ async def _body(request: Request) -> bytes:
 
 
 async def _waited(tasks: Tasks, run: str, request: Request) -> TaskAnswer:
-    """The run's answer. When the client goes away the run goes on, and nobody waits."""
+    """The run's answer. If the client disconnects, the run goes on without it."""
     answering = asyncio.create_task(tasks.answer(run))
     disconnect = asyncio.create_task(_disconnect(request.receive))
     try:
@@ -292,7 +292,7 @@ def _count(request: Request, name: str, default: int, most: int) -> int:
 
 
 def _headers(scope: Mapping[str, Any]) -> dict[str, str]:
-    """Names in lower case. One that stands there twice is joined, and so matches nothing that is expected."""
+    """Header names in lower case. A repeated header is joined, and so matches no expected value."""
     headers: dict[str, str] = {}
     for name, value in scope["headers"]:
         key, text = name.decode("latin-1"), value.decode("latin-1")
@@ -310,13 +310,13 @@ def _retry(seconds: int | None) -> dict[str, str]:
 
 def _refusal(refusal: Refusal, path: str) -> Response:
     extra = {"WWW-Authenticate": "Bearer"} if refusal.status == 401 else {}
-    # The rest of a body that is not read must not be taken for the next request.
+    # The unread rest of a body must not be parsed as the next request.
     headers = {"Connection": "close"} | refusal.headers | extra
     return _json(_error_body(refusal, path), refusal.status, headers)
 
 
 def _error_body(refusal: Refusal, path: str) -> JsonObject | msgspec.Struct:
-    """Under /v1 as OpenAI's clients read it."""
+    """Under /v1 in the form of OpenAI's errors."""
     return completions.error_body(refusal) if path.startswith("/v1/") else refusal.body
 
 
@@ -326,7 +326,7 @@ async def _refused(request: Request, error: Exception) -> Response:
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    if isinstance(error, StoreError):  # that may pass
+    if isinstance(error, StoreError):  # may be temporary
         return _refusal(Refusal(503, str(error), retry_after_s=STORE_S), request.scope["path"])
     return _json(_error_body(Refusal(500, str(error)), request.scope["path"]), 500)
 
@@ -336,18 +336,18 @@ async def _no_route(request: Request, error: Exception) -> Response:
     route = f"{request.method} {request.url.path}"
     message = f"There is no {route[:200]} here; GET /openapi.json describes what there is."
     headers = dict(error.headers or {})
-    if error.status_code == 405:  # Starlette names the methods of the first route alone
+    if error.status_code == 405:  # Starlette names the methods of the first matching route only
         headers["Allow"] = ", ".join(_methods(request.url.path))
     refusal = Refusal(error.status_code, message if error.status_code in (404, 405) else error.detail)
     return _json(_error_body(refusal, request.scope["path"]), error.status_code, headers)
 
 
 def _methods(path: str) -> list[str]:
-    """All that can be done with a path."""
+    """All methods that a path supports."""
     methods = [method for method, known, _ in ROUTES if compile_path(known)[0].match(path)]
     return [*methods, *(["HEAD"] if "GET" in methods else [])]
 
 
 async def _gone(_: Request, error: Exception) -> Response:
-    """Nobody reads this."""
+    """The client has disconnected: nobody reads this."""
     return Response(status_code=499)

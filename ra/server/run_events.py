@@ -1,4 +1,4 @@
-"""The events of a run on their way into the database: at once when it is quiet, else some together."""
+"""Writes the events of a run to the database: the first ones at once, further ones in batches."""
 
 import asyncio
 from collections.abc import Callable
@@ -11,12 +11,12 @@ from ra.server.run_table import RunTable
 from ra.server.runs import MAX_EVENT_BYTES
 
 FLUSH_S = 0.1
-MAX_PENDING = 5_000  # events that wait for a database that is away
+MAX_PENDING = 5_000  # events that wait for an unreachable database
 FIRST_S = 0.02  # what a fast model says at once is written together with the answer
 
 
 class EventBuffer:
-    """Hears a job and writes its events, at most ten times a second."""
+    """Listens to a job and writes its events, at most ten times a second."""
 
     def __init__(self, table: RunTable, job: Job) -> None:
         self._table = table
@@ -48,13 +48,13 @@ class EventBuffer:
                 await self._table.add_events(self._run, frames, self._drop())
                 del self._pending[: len(frames)]
             except StoreError:
-                if len(self._pending) > MAX_PENDING:  # the answer will be there all the same
+                if len(self._pending) > MAX_PENDING:  # the answer will be stored all the same
                     self._pending.clear()
             await asyncio.sleep(FLUSH_S)
         self._flushing = None
 
     def _drop(self) -> int:
-        """Below which number events go, when there are too many."""
+        """The number below which events are dropped because there are too many; 0 for none."""
         before = self._dropped
         while self._size > MAX_EVENT_BYTES and self._dropped < self.count - 1:
             self._size -= self._sizes[self._dropped]
@@ -62,7 +62,7 @@ class EventBuffer:
         return self._dropped + 1 if self._dropped > before else 0
 
     async def finish(self) -> list[tuple[int, bytes]]:
-        """What was not written yet; nothing is written after this."""
+        """Stops writing and returns the events that were not written yet."""
         self.close()
         if self._flushing is not None:
             self._flushing.cancel()

@@ -1,4 +1,4 @@
-"""Runs as rows in PostgreSQL: what was accepted, who has begun it, its events, and how it ended."""
+"""Stores runs as rows in PostgreSQL: the accepted task, the worker that began it, its events, and its outcome."""
 
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
@@ -26,9 +26,9 @@ from ra.timeline.postgres_database import lock_key, sentence
 
 VERSION = 1
 CHANNEL = "ra_runs"  # notifications: "events RUN", "ended RUN", "cancel RUN"
-EVENTS_S = 900.0  # so long a run's events can be followed again
-RESTARTED_S = 5.0  # after a restart of the database workers need a moment to take their locks again
-STALLED_S = 10.0  # a worker without a heartbeat for so long has left what it fetched and did not begin
+EVENTS_S = 900.0  # how long a run's events can be followed again
+RESTARTED_S = 5.0  # after a restart of the database, workers need a moment to take their locks again
+STALLED_S = 10.0  # after so long without a heartbeat, a worker's fetched jobs that did not begin go back
 
 SCHEMA: LiteralString = """
 CREATE TABLE ra_runs (
@@ -69,8 +69,9 @@ CREATE TABLE ra_serve_version (version integer NOT NULL);
 INSERT INTO ra_serve_version VALUES (1);
 """
 
-# The library wakes workers for new jobs only. The end of a job may let the next one of its chat begin, and a job that a
-# worker gave back is due again: without these they would wait for the next look at the queue, up to five seconds.
+# The library wakes workers for new jobs only. But the end of a job may let the next one of its chat begin, and a job
+# that a worker gave back is due again: without these, they would wait for the next poll of the queue, up to five
+# seconds.
 WAKING: LiteralString = """
 CREATE INDEX ra_jobs_by_lock ON procrastinate_jobs (lock) WHERE status IN ('todo', 'doing');
 CREATE FUNCTION ra_wake_workers() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -100,7 +101,7 @@ _ACCEPT: LiteralString = (
     "ON CONFLICT DO NOTHING "
     "RETURNING (SELECT count(*) FROM ra_runs WHERE queue = %(queue)s AND state = 'waiting')"
 )
-# One statement, one way to the server and back: the answer, the last events, and the word to whoever waits.
+# One statement, hence one round trip: the answer, the last events, and the notification of whoever waits.
 _END: LiteralString = (
     "WITH ended AS (UPDATE ra_runs SET state = %(state)s, ended = %(now)s, status = %(status)s, "
     "retry_after_s = %(retry_after_s)s, answer = %(answer)s, events = %(events)s, "
@@ -116,7 +117,7 @@ Pool: TypeAlias = AsyncConnectionPool[AsyncConnection]
 
 
 class QueueFull(Exception):
-    """No more tasks are taken for now."""
+    """The queue is full."""
 
     def __init__(self, waiting: int) -> None:
         super().__init__(f"Busy: {waiting} tasks are waiting.")
@@ -124,7 +125,7 @@ class QueueFull(Exception):
 
 
 class _KeyTaken(Exception):
-    """Ends the transaction of a task whose Idempotency-Key another one has."""
+    """Rolls back the transaction of a task whose Idempotency-Key belongs to another one."""
 
 
 class StoredRun(msgspec.Struct, frozen=True):
@@ -145,7 +146,7 @@ class StoredRun(msgspec.Struct, frozen=True):
 
     @property
     def answer(self) -> TaskAnswer | None:
-        """How it ended; None while it has not."""
+        """The answer of the run; None before its end."""
         return None if self.body is None else TaskAnswer(self.status, self.body, retry_after_s=self.retry_after_s)
 
     def shown(self) -> RunBody:
@@ -166,14 +167,14 @@ class StoredRun(msgspec.Struct, frozen=True):
 
 
 class Abandoned(msgspec.Struct, frozen=True):
-    """A run whose worker died after the model may have been asked."""
+    """A run whose worker died after the model may have been called."""
 
     run: str
     task: Task
 
 
 class RunTable:
-    """The runs of one queue. Every method raises StoreError when the database cannot be used."""
+    """The runs of one queue. Every method raises StoreError if the database cannot be used."""
 
     def __init__(self, pool: Pool, jobs: procrastinate.App, queue: str, place: str) -> None:
         self._pool = pool
@@ -183,7 +184,7 @@ class RunTable:
         self._mislaid: set[str] = set()
 
     async def prepare(self) -> None:
-        """Make the tables, once however many workers start together."""
+        """Creates the tables, once, however many workers start together."""
         async with self._connected() as connection, connection.transaction():
             await connection.execute("SELECT pg_advisory_xact_lock(%s)", (lock_key("serve migration"),))
             if await self._is_there(connection, "ra_serve_version"):
@@ -199,9 +200,9 @@ class RunTable:
     async def accept(
         self, run: str, task: Task, key: str, fingerprint: str, task_name: str, *, room: int
     ) -> StoredRun | None:
-        """Add a run and its job in one transaction; the run that already has the key, when there is one.
+        """Adds a run and its job in one transaction; returns the run that already has the key, if any.
 
-        Raises QueueFull when `room` tasks wait.
+        Raises QueueFull if `room` tasks wait.
         """
         values: dict[str, object] = {
             "id": run,
@@ -224,7 +225,7 @@ class RunTable:
                 row = await (await connection.execute(_ACCEPT, values)).fetchone()
                 if row is None:
                     raise _KeyTaken
-                # Counted here and not before: the pool's connections are all that can come in between.
+                # Counted last: only tasks on the pool's other connections can be added in between.
                 if row[0] >= room:
                     raise QueueFull(row[0])
         except _KeyTaken:
@@ -256,7 +257,7 @@ class RunTable:
         )
 
     async def task(self, run: str) -> tuple[Task, float] | None:
-        """What to do, and when it was accepted."""
+        """The task of a run, and the time of its acceptance."""
         rows = await self._rows("SELECT task, created FROM ra_runs WHERE id = %s", (run,))
         return (msgspec.json.decode(bytes(rows[0][0]), type=Task), float(rows[0][1])) if rows else None
 
@@ -265,7 +266,7 @@ class RunTable:
         return int(rows[0][0])
 
     async def workers(self) -> int:
-        """How many workers there are, this one included."""
+        """The number of workers, including this one."""
         rows = await self._rows(
             "SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat > now() - make_interval(secs => %s)",
             (STALLED_S,),
@@ -273,7 +274,7 @@ class RunTable:
         return int(rows[0][0])
 
     async def begin(self, run: str, worker: str) -> bool:
-        """From now on the model may have been asked. False when the run is not waiting any more."""
+        """From now on the model may have been called. False if the run is no longer waiting."""
         rows = await self._rows(
             "UPDATE ra_runs SET state = 'running', worker = %s WHERE id = %s AND state = 'waiting' RETURNING id",
             (worker, run),
@@ -289,7 +290,7 @@ class RunTable:
         frames: Sequence[tuple[int, bytes]],
         events: int,
     ) -> bool:
-        """Record how a run ended, once; False when somebody else has recorded an end. "" ends one that never began."""
+        """Records the end of a run, once; False if another worker has recorded one. "" ends a run that never began."""
         rows = await self._rows(
             _END,
             {
@@ -311,7 +312,7 @@ class RunTable:
         return bool(rows)
 
     async def add_events(self, run: str, frames: Sequence[tuple[int, bytes]], drop_below: int) -> None:
-        """Not durable on their own: what must not be lost is in the session and in the run's answer."""
+        """Need not be durable: everything that must not be lost is in the session and in the run's answer."""
         async with self._connected() as connection, connection.transaction():
             await connection.execute("SET LOCAL synchronous_commit = off")
             await _add_events(connection, run, frames)
@@ -327,19 +328,19 @@ class RunTable:
         return [(int(number), bytes(frame)) for number, frame in rows]
 
     async def ask_to_cancel(self, run: str) -> None:
-        """The worker that runs it hears of this."""
+        """Notifies the worker that runs it."""
         async with self._connected() as connection, connection.transaction():
             await connection.execute("UPDATE ra_runs SET cancelling = true WHERE id = %s", (run,))
             await connection.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"cancel {run}"))
 
     async def drop_job(self, run: str) -> None:
-        """Of a run that ended without having begun."""
+        """Deletes the job of a run that ended without having begun."""
         rows = await self._rows("SELECT job FROM ra_runs WHERE id = %s", (run,))
         for (job,) in rows:
             await self._jobs.job_manager.cancel_job_by_id_async(job, delete_job=True)
 
     async def reap(self) -> list[Abandoned]:
-        """End the runs of dead workers. Their locks are free: no other worker can reap the same ones meanwhile."""
+        """Ends the runs of dead workers. Their locks are free: no other worker can reap the same ones meanwhile."""
         abandoned: list[Abandoned] = []
         async with self._connected() as connection, connection.transaction():
             running = await connection.execute(
@@ -362,10 +363,10 @@ class RunTable:
         return abandoned
 
     async def give_back(self, worker: int | None, at_work: Collection[str]) -> None:
-        """Jobs that a dead worker had fetched: those it did not begin go back, those that ended are finished.
+        """Settles a dead worker's fetched jobs: those that did not begin go back, those that ended are finished.
 
-        `worker`, which asks, may have lost sight of a job itself: the connection broke when it was fetched, or given
-        back. It goes back when two looks have missed it among the runs `at_work`.
+        `worker`, the calling one, may itself have lost a job, if the connection broke while it was fetched or given
+        back. Such a job goes back after two checks in a row have not seen it among the runs `at_work`.
         """
         manager = self._jobs.job_manager
         async with self._translated():
@@ -393,10 +394,10 @@ class RunTable:
                 except procrastinate.exceptions.ConnectorException as error:
                     if not isinstance(error.__cause__, psycopg.errors.RaiseException):
                         raise
-                    # Its own worker, or another one that looks after the dead, was first.
+                    # Its own worker, or another one that looks for dead workers, was first.
 
     async def forget(self) -> None:
-        """Answers are kept for a day, events for a quarter of an hour."""
+        """Deletes answers after a day, events after a quarter of an hour."""
         now = time.time()
         async with self._connected() as connection:
             await connection.execute("DELETE FROM ra_run_events WHERE time < %s", (now - EVENTS_S,))
@@ -404,7 +405,7 @@ class RunTable:
 
     async def _stored(self, where: LiteralString, values: Sequence[object]) -> list[StoredRun]:
         if any(isinstance(value, str) and "\0" in value for value in values):
-            return []  # PostgreSQL has no such text, so nothing that is stored can match
+            return []  # PostgreSQL cannot store such text, so nothing matches
         return [_stored_run(row) for row in await self._rows(_SELECT + where, values)]
 
     async def _rows(

@@ -1,4 +1,4 @@
-"""The runs of this server: what state each task is in, and its events for whoever comes late or comes back."""
+"""The runs of this server: the state of each task, and its events for clients that connect late or again."""
 
 import asyncio
 import time
@@ -15,14 +15,14 @@ from ra.server.bodies import RunBody, RunState
 from ra.server.queue import Job, TaskAnswer
 from ra.server.tasks import RunFilter
 
-KEEP_S = 900.0  # a run that has ended can be asked for so long
+KEEP_S = 900.0  # how long an ended run stays available
 MAX_ENDED = 500
-MAX_EVENT_BYTES = 512 * 1024  # of one run; older events go first, the answer is always there
+MAX_EVENT_BYTES = 512 * 1024  # for one run; older events are dropped first, the answer never
 PING_S = 15.0
 
 
 class RunRecord:
-    """A job with its events, numbered from 1. Events that are dropped keep their numbers."""
+    """A job with its events, numbered from 1. Dropped events keep their numbers."""
 
     def __init__(self, job: Job, created: float) -> None:
         self.job = job
@@ -62,7 +62,7 @@ class RunRecord:
         return body
 
     async def follow(self, after: int) -> AsyncIterator[bytes]:
-        """Server-sent events from number `after` + 1 on, until the run has ended; a sign of life when it is quiet."""
+        """Server-sent events from number `after` + 1 until the run ends, with a keep-alive comment in quiet periods."""
         missed = self._frames[0][0] > after + 1 if self._frames else self._count > after
         while True:
             self._news = self._news if not self._news.is_set() else asyncio.Event()
@@ -72,7 +72,7 @@ class RunRecord:
                     after = number
                     yield b"id: %d\n%b" % (number, frame)
             if self.job.done.done() and after >= self._count:
-                # Under the number of the last event: who got that and lost the line here comes back for this.
+                # With the number of the last event: a client that loses the connection here comes back for this one.
                 yield responses.last_frames(self.job.done.result(), heard=not missed)
                 return
             try:
@@ -97,7 +97,7 @@ class RunRecord:
 
 
 class Runs:
-    """All runs that are waiting or running, and those that ended of late."""
+    """All waiting and running runs, and those that ended recently."""
 
     def __init__(self, *, clock: Callable[[], float] = time.time) -> None:
         self._clock = clock
@@ -111,7 +111,7 @@ class Runs:
         return self._records.get(run)
 
     def list(self, wanted: RunFilter) -> list[RunRecord]:
-        """The newest first."""
+        """The runs, newest first."""
         matches = [
             record
             for record in reversed(self._records.values())

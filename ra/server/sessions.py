@@ -1,4 +1,4 @@
-"""The sessions of chats: open while a chat is busy, closed after."""
+"""The sessions of chats: open while a chat is busy, closed afterwards."""
 
 import asyncio
 import time
@@ -19,8 +19,8 @@ from ra.session.session import Session
 from ra.timeline import folds
 from ra.timeline.store import StoredTimeline
 
-IDLE_S = 20.0  # so long a chat keeps its session to itself: no other process can write it
-HANDOVER_S = 10.0  # to wait for a chat that another process writes
+IDLE_S = 20.0  # how long a chat keeps its session open, so that no other process can write it
+HANDOVER_S = 10.0  # how long to wait for a chat that another process writes
 HANDOVER_LOOK_S = 0.05
 MAX_OPEN = 64
 
@@ -28,14 +28,14 @@ Chat = tuple[str, str, str]
 
 
 class Neighbours(Protocol):
-    """What a process knows of the others that use the same store."""
+    """What a process knows about the others that use the same store."""
 
     @property
     def alone(self) -> bool: ...
 
 
 class OpenSession:
-    """An open session, what it was opened with, and the lock of its chat, which the task at work holds."""
+    """An open session, its options, and the lock of its chat, which the running task holds."""
 
     def __init__(
         self, app: App, strategy: str | None, session: Session, timeline: StoredTimeline, turn: asyncio.Lock
@@ -49,14 +49,14 @@ class OpenSession:
 
     async def close(self) -> None:
         await self.session.close()
-        self.timeline.close()  # the session has left it when the disk was full, but its lock is held
+        self.timeline.close()  # on a full disk the session has given it up already, but the lock is still held
 
 
 class Chats:
     """Opens sessions for tasks; a chat has one task at a time.
 
-    The queue sees to that as well, but a worker that was taken for dead may still be at the last task of a chat when
-    the next one is given to it.
+    The queue ensures that, too, but a worker that was presumed dead may still run the last task of a chat when the next
+    one begins.
     """
 
     def __init__(
@@ -94,11 +94,11 @@ class Chats:
         except BaseException:
             turn.release()
             raise
-        self._open[chat] = live  # at the end: the first is the one that was idle for longest
+        self._open[chat] = live  # last: the first entry is the one that has been idle for longest
         return live
 
     async def _opened(self, app: App, task: Task, turn: asyncio.Lock) -> OpenSession:
-        """Another server may hold the chat: it lets go of it when its task is done."""
+        """Waits while another server holds the chat: it releases the chat at the end of its task."""
         give_up = self._clock() + HANDOVER_S
         while True:
             try:
@@ -109,7 +109,7 @@ class Chats:
             await asyncio.sleep(HANDOVER_LOOK_S)
 
     def leave(self, task: Task, *, keep: bool) -> None:
-        """The task is done. `keep`: its session can be used again."""
+        """Ends the task. `keep`: its session can be used again."""
         live = self._open[task.chat]
         live.used = self._clock()
         live.turn.release()
@@ -120,7 +120,7 @@ class Chats:
             self._let_go(chat)
 
     async def sweep(self) -> None:
-        """Close what nobody has used for a while, for ever."""
+        """Closes sessions that have been idle for a while; never returns."""
         while True:
             await asyncio.sleep(min(1.0, self._idle_s / 4))
             # Another server may be waiting for any of them.
@@ -129,7 +129,7 @@ class Chats:
                 self._let_go(chat)
 
     def _let_go(self, chat: Chat) -> None:
-        """Close a session in the background; who enters its chat meanwhile waits, since its lock is still held."""
+        """Closes a session in the background; a task of its chat waits meanwhile, since the lock is still held."""
         closing = asyncio.create_task(self._close(self._open.pop(chat)))
         self._closing[chat] = closing
         closing.add_done_callback(lambda _: self._closing.pop(chat))
@@ -141,7 +141,7 @@ class Chats:
             self._log.say("lost", str(error), level="error")
 
     def record_unanswered(self, task: Task) -> None:
-        """Keep a message that was taken and never begun; the next turn of its chat sees it. Raises RaError."""
+        """Records a message that was accepted but never begun; the next turn of its chat sees it. Raises RaError."""
         timeline = _timeline(self._agents.app(task), task)
         try:
             timeline.append(Said(message_of(task)), Interrupted("the server stopped before this was begun"))
@@ -149,7 +149,7 @@ class Chats:
             timeline.close()
 
     def record_interrupted(self, task: Task) -> None:
-        """Its worker died. Raises RaError; SessionInUse when somebody else goes on with the chat already."""
+        """Records that the worker died. Raises RaError; SessionInUse if another process has the chat already."""
         timeline = _timeline(self._agents.app(task), task)
         try:
             timeline.append(*folds.repair(timeline.events()), Interrupted("the worker died"))
@@ -164,12 +164,12 @@ class Chats:
 
 
 def message_of(task: Task) -> Message:
-    """The message as it came. It is not expanded: who wrote to a chat is not the user of this machine."""
+    """The message, unexpanded: the author is not the user of this machine."""
     return Message("user", (Text(task.message),))
 
 
 def origin_of(task: Task) -> Origin:
-    """Who asked and from where, as the strategies want to know it."""
+    """The sender and the place of a task, in the form that strategies expect."""
     place = {"channel": task.context.channel, "chatId": task.context.chat_id, "sender": task.context.sender}
     return origin(task.agent, task.context.more | place)
 

@@ -34,19 +34,19 @@ TASK = "ra.task"
 REAP_S = 1.0
 FORGET_S = 60.0
 HEARTBEAT_S = 2.0
-PATIENCE_S = 2.0  # a request waits so long for a database that is away
-AWAY_S = 0.5  # between two tries to reach a database that is away
+PATIENCE_S = 2.0  # how long a request waits for an unreachable database
+AWAY_S = 0.5  # between two attempts to reach the database
 IN_USE_TRIES = 6
-ACCEPTING = 4  # connections that clients may use to bring tasks: the others are for the work
+ACCEPTING = 4  # connections that clients may use to submit tasks: the others are for the work
 STOPPING = "The server is stopping; another server runs the task. Ask GET /runs/{id} there."
 
 
 class SharedPresence:
-    """This worker among the others: it holds an advisory lock of its own for as long as its connection lives."""
+    """This worker among the others: its connection holds an advisory lock for as long as it lives."""
 
     def __init__(self) -> None:
         self.id = os.urandom(6).hex()
-        self.workers = 2  # until they were counted: a session is given up after every task
+        self.workers = 2  # an assumption until they are counted: a session is closed after every task
 
     @property
     def alone(self) -> bool:
@@ -54,7 +54,7 @@ class SharedPresence:
 
 
 class SharedTasks:
-    """The port `Tasks` on a database. A session's writer lock and the row of a run keep two workers apart."""
+    """Implements `Tasks` on a database. A session's writer lock and the row of a run keep two workers apart."""
 
     def __init__(self, agents: Agents, url: str, log: Log, *, queue: str) -> None:
         self.agents = agents
@@ -70,31 +70,31 @@ class SharedTasks:
             min_size=2,
             max_size=WORKERS + 4,
             timeout=5.0,
-            max_idle=60.0,  # what a crowd has opened others may need
+            max_idle=60.0,  # others may need the connections that a burst has opened
             open=False,
             configure=_configure,
         )
         self._queue = procrastinate.App(connector=procrastinate.PsycopgConnector())
-        # A job that fails has not begun: it is tried again, and tasks of its chat wait behind it.
+        # A failing job has not begun: it is retried, and the tasks of its chat wait behind it.
         self._queue.task(name=TASK, pass_context=True, retry=procrastinate.RetryStrategy(wait=1))(self._work)
         self.table = RunTable(self._pool, self._queue, queue, self._place)
         self._worker: Worker | None = None
         self._jobs: dict[str, Job] = {}
         self._working: set[asyncio.Task[None]] = set()
-        self._fetched: set[str] = set()  # the runs that they are at
-        self._held_up = ""  # why the last task could not begin, as the log was told
+        self._fetched: set[str] = set()  # the runs that they work on
+        self._held_up = ""  # the last reason that was logged for a task that could not begin
         self._news: dict[str, set[asyncio.Event]] = {}
         self._usual_s = 1.0
         self._accepting = asyncio.Semaphore(ACCEPTING)
         self._arriving = 0  # tasks that wait for one of these connections
-        self._waiting = 0  # as of the last second
+        self._waiting = 0  # at most a second ago
         self._present = asyncio.Event()
         self._hurried = asyncio.Event()
         self._stopped = asyncio.Event()
         self.stopping = False
         self.unready = "The database has not been reached yet."
 
-    # --- what clients ask ---
+    # --- requests of clients ---
 
     async def ready(self) -> None:
         await self._present.wait()
@@ -203,7 +203,7 @@ class SharedTasks:
 
     @contextmanager
     def _interest(self, *notices: str) -> Iterator[asyncio.Event]:
-        """Woken by any of these notices, from whichever worker."""
+        """Wakes up on any of these notifications, from whichever worker."""
         news = asyncio.Event()
         for notice in notices:
             self._news.setdefault(notice, set()).add(news)
@@ -226,11 +226,12 @@ class SharedTasks:
     # --- the work ---
 
     async def serve(self) -> None:
-        """Listen, work and look after the dead; a database that goes away is waited for."""
-        for library in ("procrastinate", "psycopg.pool"):  # what matters is said here
+        """Listens, works and looks for dead workers; waits while the database is unreachable."""
+        for library in ("procrastinate", "psycopg.pool"):  # this class logs what matters
             logging.getLogger(library).setLevel(logging.CRITICAL)
         asyncio.get_running_loop().set_exception_handler(_unheard)
-        # A task that a dead worker had begun is told as interrupted: what it loads before it asks is loaded now.
+        # A task that a dead worker had begun is reported as interrupted, so load now what would otherwise load before
+        # its model call.
         await asyncio.to_thread(self._executor.warm_up)
         await self._pool.open()
         await self._queue.open_async(self._pool)
@@ -242,7 +243,7 @@ class SharedTasks:
         )
 
     async def _attend(self, duty: Literal["listen", "fetch", "reap"]) -> None:
-        """One duty, for ever: it begins again when the database is back."""
+        """Runs one duty for ever, starting over when the database is reachable again."""
         while not self._stopped.is_set():
             try:
                 match duty:
@@ -268,9 +269,9 @@ class SharedTasks:
         self.unready = f"The database {self._place} cannot be used: {reason}"
 
     async def _listen(self) -> None:
-        """Until the connection is lost, and with it the lock that says that this worker lives."""
+        """Runs until the connection is lost, and with it the lock that marks this worker as alive."""
         async with self._listening() as connection:
-            await self._pool.check()  # after a restart of the database, none of its old connections is good
+            await self._pool.check()  # after a restart of the database, all old connections are broken
             await self.table.prepare()
             if self.unready:
                 self.log.say("database", f"working on the tasks of {self._place}")
@@ -288,7 +289,8 @@ class SharedTasks:
             self._url, autocommit=True, connect_timeout=CONNECT_S, tcp_user_timeout=20_000, keepalives_idle=10
         )
         async with connection:
-            # Another connection of this worker may not have been missed by the server yet: then this waits for it.
+            # The server may not have noticed yet that another connection of this worker is gone: then this waits for
+            # it.
             await connection.execute("SELECT pg_advisory_lock(%s)", (worker_key(self.presence.id),))
             await connection.execute(f"LISTEN {CHANNEL}")
             yield connection
@@ -312,7 +314,7 @@ class SharedTasks:
                 self._executor.tell(abandoned.task, f"run {abandoned.run} died with its worker", level="warning")
                 try:
                     self._executor.chats.record_interrupted(abandoned.task)
-                except RaError as error:  # who has the session open now closes what was left open
+                except RaError as error:  # the process that has the session open now repairs it
                     self.log.say("interrupted", f"task {abandoned.task.name}: {error}", level="debug")
             await self.table.give_back(self._worker.worker_id if self._worker else None, self._fetched)
             if loop.time() > forgot + FORGET_S:
@@ -338,7 +340,7 @@ class SharedTasks:
             await self._stopped.wait()
 
     async def _work(self, context: procrastinate.JobContext, run: str) -> None:
-        """One job of the queue. It raises only before the task has begun."""
+        """Runs one job of the queue. Raises only before the task has begun."""
         self._fetched.add(run)
         work = asyncio.create_task(self._do(run, attempt=context.job.attempts))
         self._working.add(work)
@@ -347,10 +349,10 @@ class SharedTasks:
         await asyncio.shield(work)
 
     async def _do(self, run: str, *, attempt: int) -> None:
-        found = await self.table.task(run)
-        if found is None:
+        run_task = await self.table.task(run)
+        if run_task is None:
             return
-        task, accepted = found
+        task, accepted = run_task
         loop = asyncio.get_running_loop()
         began = loop.time()
         job = Job(task, "", loop.create_future(), run=run, accepted=accepted)
@@ -374,7 +376,7 @@ class SharedTasks:
                 self.log.bug(f"A bug in task {task.name}", bug)
                 answer = TaskAnswer(500, {"error": "The task failed: a bug in the server. See its log."})
             if answer is None:
-                await self.answer(run)  # its chat's lock stays taken until whoever runs it is done
+                await self.answer(run)  # the chat's lock stays taken until the worker that runs it is done
                 return
             self._held_up = ""
             await self._end(job, answer, buffer)
@@ -384,7 +386,7 @@ class SharedTasks:
             del self._jobs[run]
 
     def _hold_up(self, task: Task, reason: str) -> None:
-        """Each second it is tried again: the log is told once."""
+        """Reports a task that cannot begin. It is retried every second, but logged once."""
         if reason != self._held_up:
             self._held_up = reason
             self._executor.tell(task, f"task {task.name} waits: {reason}", level="warning")
@@ -393,7 +395,7 @@ class SharedTasks:
         return await self.table.begin(job.id, self.presence.id)
 
     async def _end(self, job: Job, answer: TaskAnswer, buffer: EventBuffer) -> None:
-        """An answer is not lost because the database is away: it is written when it is back."""
+        """Records the answer. While the database is unreachable, it waits: no answer is lost."""
         worker = self.presence.id if answer.ran or job.begun else ""
         state = end_state(answer, cancelled=job.cancelled)
         frames = await buffer.finish()
@@ -413,7 +415,7 @@ class SharedTasks:
         self._hurried.set()
 
     async def stop(self, grace_s: float) -> None:
-        """Tasks that wait stay in the database: another worker takes them."""
+        """Leaves waiting tasks in the database, for other workers."""
         self.stopping = True
         if self._worker is not None:
             self._worker.shutdown_graceful_timeout = grace_s + 2 * LAST_WORDS_S
@@ -421,7 +423,7 @@ class SharedTasks:
         hurried = asyncio.create_task(self._hurried.wait())
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
-                # Clients here may wait for what runs elsewhere: they get their answers too.
+                # Clients of this worker may wait for runs of other workers: they get their answers, too.
                 while (self._working or self._news) and not hurried.done():
                     await asyncio.wait({*self._working, hurried}, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
         hurried.cancel()
@@ -446,6 +448,6 @@ async def _configure(connection: psycopg.AsyncConnection) -> None:
 
 
 def _unheard(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """A job that the library could not give back, because the database went away, is given back later."""
+    """A job that the library could not give back, because the database was unreachable, is given back later."""
     if not isinstance(context.get("exception"), procrastinate.exceptions.ConnectorException):
         loop.default_exception_handler(context)

@@ -1,4 +1,4 @@
-"""Several workers on one machine: starts them on one socket, starts the dead again, and replaces them one by one."""
+"""Runs several workers on one machine: starts them on one socket, restarts dead ones, and replaces them one by one."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ START_S = 60.0
 
 
 class Inherited(msgspec.Struct, frozen=True):
-    """What a worker has from its parent: the socket, a pipe that ends with the parent, one to say that it is ready."""
+    """The files from the parent: the socket, a pipe that closes with the parent, one to report that it is ready."""
 
     listening: int
     parent: int
@@ -35,7 +35,7 @@ class Inherited(msgspec.Struct, frozen=True):
 
 
 class Supervisor:
-    """The parent of `ra serve --workers N`. It serves nothing itself, so that nothing can make it fall."""
+    """The parent of `ra serve --workers N`. It serves no requests itself, so that no request can crash it."""
 
     def __init__(self, listening: socket.socket, workers: int, log: Log) -> None:
         self._listening = listening
@@ -50,7 +50,7 @@ class Supervisor:
         self._restarting: asyncio.Task[None] | None = None
 
     async def run(self) -> int:
-        """Until a signal: SIGTERM and SIGINT stop, SIGHUP replaces the workers one by one. Returns the exit code."""
+        """Runs until SIGTERM or SIGINT; SIGHUP replaces the workers one by one. Returns the exit code."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, self._stop, number)
@@ -76,7 +76,7 @@ class Supervisor:
             self._restarting = asyncio.create_task(self._replace_all())
 
     async def _replace_all(self) -> None:
-        """A new worker takes tasks before the old one stops: nobody is turned away."""
+        """A new worker accepts tasks before the old one stops: no client is refused."""
         await self._started.wait()
         self._log.say("restart", f"replacing {self._number} workers, one by one")
         for place in range(self._number):
@@ -116,10 +116,10 @@ class Supervisor:
                 self._log.say("worker", str(error), level="error")
 
     async def _start(self) -> asyncio.subprocess.Process:
-        """A worker that takes requests. Raises RaError when it ends, or does not come up."""
+        """Starts a worker; returns when it accepts requests. Raises RaError if it ends, or never gets ready."""
         ready_reader, ready = os.pipe()
         inherited = Inherited(self._listening.fileno(), self._alive, ready)
-        # In a group of its own: Ctrl-C is for the parent, which tells its workers once.
+        # In a process group of its own: Ctrl-C goes to the parent, which stops its workers once.
         worker = await asyncio.create_subprocess_exec(
             *_command(),
             env=os.environ | {WORKER_VARIABLE: inherited.write()},
@@ -142,7 +142,7 @@ class Supervisor:
 
 
 def _command() -> list[str]:
-    """The same program with the same words, however it was started; it finds in its environment that it is a worker."""
+    """The command line of this process, however it was started; an environment variable marks the worker."""
     return [sys.executable, *sys.orig_argv[1:]]
 
 

@@ -1,4 +1,4 @@
-"""Read a body into a Task, or refuse it with the field that is wrong."""
+"""Parses a request body into a Task, or refuses it and names the invalid field."""
 
 import json
 import re
@@ -17,15 +17,15 @@ MAX_CONTEXT_BYTES = 64 * 1024
 MAX_DEPTH = 16
 
 _CHANNEL = re.compile(r"[A-Za-z0-9][\w.-]{0,63}", re.ASCII)
-# What chats are called in the world: -100123 (Telegram), 49151@s.whatsapp.net, group!42. Nothing that a path needs.
+# The ids of chats in use: -100123 (Telegram), 49151@s.whatsapp.net, group!42. Nothing that a path needs.
 _CHAT = re.compile(r"(?!.*\.\.)[\w@+!#=|:,-][\w@+!#=|:,.~-]{0,127}")
 _SENDER = re.compile(r"[^\x00-\x1f\x7f]{0,256}")
 
 
 class Refusal(Exception):
-    """The request is not taken. `field` names what is wrong in the body.
+    """The request is refused. `field` names the invalid part of the body.
 
-    `ran`: its task was run, and sent again it would be run again. OpenAI's clients repeat every 5xx unless told.
+    `ran`: its task was run, and would run again if sent again. OpenAI's clients repeat every 5xx by default.
     """
 
     def __init__(
@@ -48,17 +48,17 @@ class Refusal(Exception):
 
 
 class TaskContext(Value, frozen=True):
-    """Where the message comes from. `more` is what else the client told: media, replyTo, references …"""
+    """The origin of the message. `more` holds the client's other fields: media, replyTo, references …"""
 
     channel: str
     chat_id: str
     sender: str = ""
     more: JsonObject = {}
-    alone: bool = False  # the client named no chat, and the id is made up
+    alone: bool = False  # the client named no chat, and the id is generated
 
 
 class Task(Value, frozen=True):
-    """A message for an agent; an agent of "" is the one that `agent:` configures. No strategy: the agent's own."""
+    """A message for an agent; "" is the agent of the `agent:` setting. No strategy: the agent's own."""
 
     agent: str
     message: str
@@ -69,7 +69,7 @@ class Task(Value, frozen=True):
 
     @property
     def chat(self) -> tuple[str, str, str]:
-        """What makes a session: tasks of the same chat run one after the other."""
+        """The key of the session: tasks of the same chat run one after the other."""
         return self.agent, self.context.channel, self.context.chat_id
 
     @property
@@ -99,7 +99,7 @@ def body_object(raw: bytes) -> JsonObject:
         body = _decoded(raw)
     except RecursionError as error:
         raise Refusal(400, "The body is nested too deeply.") from error
-    except ValueError as error:  # msgspec's and Python's own errors of decoding
+    except ValueError as error:  # msgspec's and Python's own decoding errors
         raise Refusal(400, f"The body is not valid JSON: {error}.") from error
     if not isinstance(body, dict):
         raise Refusal(400, "The body must be a JSON object.")
@@ -112,7 +112,7 @@ def _decoded(raw: bytes) -> Any:
     except msgspec.DecodeError:
         if b"\\ud" not in raw.lower():
             raise
-        # Half an emoji, as clients send that cut text by UTF-16 units. Python reads it, and it becomes a "?".
+        # Half an emoji, from clients that cut text by UTF-16 units. Python accepts it, and it becomes a "?".
         document = json.dumps(json.loads(raw), ensure_ascii=False).encode("utf-8", "replace")
         return msgspec.json.decode(document)
 
@@ -141,12 +141,12 @@ def context_of(value: Any) -> TaskContext:
     fields = {field.encode_name for field in msgspec.structs.fields(ContextBody)}
     for key in value:
         meant = next((name for name in fields if _plain(key) == _plain(name) and key != name), None)
-        if meant:  # it would be taken for something else, and the chat for a new one
+        if meant:  # the field would be ignored, and the chat would be a new one
             raise Refusal(400, f"Unknown field context.{key}; did you mean {meant}?", field=f"context.{key}")
     chat = _id(value, "chatId", _CHAT, "")
     return TaskContext(
         _id(value, "channel", _CHANNEL, "api"),
-        chat or f"task-{secrets.token_hex(8)}",  # a task without a chat is a chat of its own
+        chat or f"task-{secrets.token_hex(8)}",  # a task without a chat gets one of its own
         _id(value, "sender", _SENDER, ""),
         {key: item for key, item in value.items() if key not in fields},
         alone=not chat,

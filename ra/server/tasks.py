@@ -1,4 +1,4 @@
-"""What the routes ask of a queue of tasks, whether it is in this process or in a database that many share."""
+"""The interface between the routes and a queue of tasks, in this process or in a database that many share."""
 
 from collections.abc import AsyncIterator
 from typing import Protocol
@@ -14,14 +14,14 @@ from ra.server.task import Task
 
 
 class Accepted(msgspec.Struct, frozen=True):
-    """A task that was taken, by the id of its run; or the answer that its Idempotency-Key already has."""
+    """An accepted task, by the id of its run; or the answer that its Idempotency-Key already has."""
 
     run: str
     answer: TaskAnswer | None = None
 
 
 class RunFilter(msgspec.Struct, frozen=True):
-    """Which runs a client wants to see; None means all."""
+    """A client's selection of runs; None means all."""
 
     state: str | None = None
     agent: str | None = None
@@ -30,7 +30,7 @@ class RunFilter(msgspec.Struct, frozen=True):
 
 
 class Tasks(Protocol):
-    """Takes tasks and tells what becomes of them. Tasks of one chat run in order, one at a time."""
+    """Accepts tasks and reports on them. Tasks of one chat run in order, one at a time."""
 
     agents: Agents
     log: Log
@@ -41,7 +41,7 @@ class Tasks(Protocol):
 
     @property
     def unready(self) -> str:
-        """Why no task can be taken now, such as a database that is away; "" when one can."""
+        """Why no task can be accepted now, such as an unreachable database; "" if one can."""
         ...
 
     async def ready(self) -> None:
@@ -49,43 +49,43 @@ class Tasks(Protocol):
         ...
 
     async def load(self) -> Load:
-        """How many tasks run and wait."""
+        """The number of running and waiting tasks."""
         ...
 
     def current(self) -> tuple[int, int]:
-        """The same, as known without asking anybody."""
+        """The same, from memory."""
         ...
 
     async def take(self, task: Task, key: str | None) -> Accepted:
-        """Durable when this returns, where the queue is. Raises Refusal."""
+        """Durable on return, if the queue is. Raises Refusal."""
         ...
 
     async def answer(self, run: str) -> TaskAnswer:
-        """Waits for the end of a run that was taken here."""
+        """Waits for the end of a run that was accepted here."""
         ...
 
     async def run(self, run: str) -> RunBody | None: ...
 
     async def runs(self, wanted: RunFilter) -> list[RunBody]:
-        """The newest first."""
+        """The runs, newest first."""
         ...
 
     async def cancel(self, run: str) -> RunBody | None:
-        """End a task, as Ctrl-C ends a run: what was done so far stays in the session. None: there is no such run."""
+        """Ends a task, as Ctrl-C ends a run: its work so far stays in the session. None: there is no such run."""
         ...
 
     def follow(self, run: str, after: int) -> AsyncIterator[bytes]:
-        """The events of a run as server-sent events, from number `after` + 1 on, until it has ended."""
+        """The events of a run as server-sent events, from number `after` + 1 until its end."""
         ...
 
     def hurry(self) -> None:
-        """Asked to stop once more: the grace is over."""
+        """Ends the grace: a second signal arrived."""
         ...
 
     async def serve(self) -> None:
-        """What has to be done all the time, until it is cancelled."""
+        """The permanent duties; runs until it is cancelled."""
         ...
 
     async def stop(self, grace_s: float) -> None:
-        """Take no more; let tasks end, or record that they did not."""
+        """Accepts no more tasks; lets those that run end, or records that they did not."""
         ...
