@@ -1,4 +1,4 @@
-"""ra in a Python program: `Agent(...).ask("…")`, or `async for event in agent.run("…")`."""
+"""Runs ra in a Python program: `Agent(...).ask("…")`, or `async for event in agent.run("…")`."""
 
 from ra.library.agent import Agent, Unanswered, ask
 

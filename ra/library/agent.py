@@ -1,4 +1,4 @@
-"""One conversation of a Python program with a model."""
+"""Gives a Python program a conversation with a model."""
 
 import asyncio
 import os
@@ -51,7 +51,7 @@ OutputT = TypeVar("OutputT", default=str)
 
 
 class Unanswered(RaError):
-    """A run that ended without an answer; `ended` says how, and what it cost."""
+    """A run ended without an answer; `ended` says why, and what the run cost."""
 
     def __init__(self, ended: RunEnded) -> None:
         super().__init__(ended.error or f"The run ended: {ended.outcome}.")
@@ -59,18 +59,18 @@ class Unanswered(RaError):
 
 
 class Agent(Generic[OutputT]):
-    """One conversation with a model. Prompts follow each other; `session` goes on with one that is stored.
+    """One conversation with a model: every prompt continues it. `session` continues a stored conversation.
 
     Settings are those of ra.yaml, by their dotted keys: `Agent("…", settings={"agent.compaction.strategy": "digest"})`.
-    The configuration files of `cwd` hold as they do on the command line. What a project's configuration may run needs
-    `ra trust`, as ever.
+    The configuration files of `cwd` apply as on the command line. Whatever a project's configuration runs needs
+    `ra trust`, as always.
 
-    `tools` are functions with type hints and a docstring; they stand beside the built-in ones, of which
-    `builtin_tools` names those that are offered. `output_type` is what an answer becomes: a struct, a dataclass, a
-    pydantic model or a JSON schema. `provider` is a name, or an object that answers requests itself. `history` are
-    messages that were said before. A `handler(ctx, wake)` composes the context and runs the agent, as that of an agent
-    file does. `edits` says what becomes of writes by the file tools: `auto` (`write=True`), `ask` (the default where
-    there is somebody to `ask`), `off` (the default elsewhere).
+    `tools` are functions with type hints and a docstring, in addition to the built-in tools; `builtin_tools` lists the
+    built-in ones to offer. `output_type` is the type of an answer: a struct, a dataclass, a pydantic model or a JSON
+    schema. `provider` is a name, or an object that answers requests itself. `history` lists the earlier messages of
+    the conversation. A `handler(ctx, wake)` composes the context and runs the agent, like the handler of an agent file.
+    `edits` is the permission for writes by the file tools: `auto` (`write=True`), `ask` (the default with an `ask`
+    function), `off` (the default without one).
     """
 
     @explains(ARGUMENTS)
@@ -127,7 +127,7 @@ class Agent(Generic[OutputT]):
         self._env = os.environ if env is None else env
         self._output_format: Any = None
         if output_type is not None and output_type is not str:
-            from ra.library.output import format_of  # jsonschema, for those who want more than text
+            from ra.library.output import format_of  # start-up time: jsonschema, only for answers that are not text
 
             self._output_format = format_of(output_type)
         brought = tools_of(tools)
@@ -173,7 +173,7 @@ class Agent(Generic[OutputT]):
         self._save = save
         self._ask = asker_of(ask)
         self._session: Session | None = None
-        self._memory: Timeline | None = None  # the conversation, if it is not saved
+        self._memory: Timeline | None = None  # the conversation of an agent that does not save it
         self._running = False
 
     @property
@@ -181,13 +181,13 @@ class Agent(Generic[OutputT]):
         """The id of the conversation, "" before the first prompt."""
         return self._session.id if self._session else self._resume or ""
 
-    # --- asking ---
+    # --- prompts ---
 
     @explains(OF_A_PROMPT)
     def run(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> AsyncGenerator[Event, None]:
-        """Everything that happens, as it happens; the last event is RunEnded. References in the prompt are resolved.
+        """Streams the events of a run; the last one is RunEnded. References in the prompt are resolved.
 
-        Closing the stream interrupts the run (`contextlib.aclosing`): what was said until then is kept.
+        Closing the stream (`contextlib.aclosing`) interrupts the run and keeps the answer so far.
         """
         return Events(self._run(prompt, files))
 
@@ -197,7 +197,7 @@ class Agent(Generic[OutputT]):
         self._running, self.ended = True, None
         try:
             message = await self._message(prompt, files)
-            above = RUNNING.get()  # of a run whose tool this is: both take from the same budget
+            above = RUNNING.get()  # a run that uses this agent as a tool: both share its budget
             run = self._open().prompt(
                 message,
                 ask=self._ask,
@@ -214,7 +214,7 @@ class Agent(Generic[OutputT]):
 
     @explains(OF_A_PROMPT)
     async def answer(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> OutputT:
-        """The answer alone: text, or a value of `output_type`. Raises Unanswered when there is none."""
+        """The answer alone: text, or a value of `output_type`. Raises Unanswered if there is none."""
         async for _ in self.run(prompt, files=files):
             pass
         assert self.ended is not None
@@ -226,7 +226,7 @@ class Agent(Generic[OutputT]):
 
     @explains(OF_A_PROMPT)
     def ask(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> OutputT:
-        """The answer, for programs that do not use `async`. The conversation goes on with the next `ask`."""
+        """The answer, for programs without `async`. The next `ask` continues the conversation."""
 
         async def once() -> OutputT:
             async with self:
@@ -237,7 +237,7 @@ class Agent(Generic[OutputT]):
 
     @explains(OF_A_PROMPT)
     def stream(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> Iterator[Event]:
-        """What `run` gives, for programs that do not use `async`. Closing the iterator interrupts the run."""
+        """The events of `run`, for programs without `async`. Closing the iterator interrupts the run."""
         events: queue.Queue[Event | BaseException | None] = queue.Queue()
         leave = threading.Event()
 
@@ -251,7 +251,7 @@ class Agent(Generic[OutputT]):
         def work() -> None:
             try:
                 asyncio.run(pump())
-            except BaseException as error:  # noqa: BLE001 - raised where the events are read
+            except BaseException as error:  # noqa: BLE001 - raised to the reader of the events
                 events.put(error)
             events.put(None)
 
@@ -268,29 +268,29 @@ class Agent(Generic[OutputT]):
 
     @explains(OF_A_PROMPT)
     def show(self, prompt: str | Message, *, files: Sequence[Path | str] = ()) -> None:
-        """The answer as it comes: drawn in a notebook, else printed. What it came to is in `ended`."""
-        from ra.library.notebook import show  # only for who looks
+        """Shows the answer as it arrives: rendered in a notebook, else printed. The outcome is in `ended`."""
+        from ra.library.notebook import show  # start-up time: only for this call
 
         show(self.stream(prompt, files=files))
 
     def _repr_html_(self) -> str:
-        """What a notebook shows of an agent: its next request, as a bar of its sources."""
-        from ra.library.notebook import context_bar  # only for who looks
+        """An agent in a notebook: its next request, as a bar of its sources."""
+        from ra.library.notebook import context_bar  # start-up time: only for notebooks
 
-        if self._running or self._session is not None:  # open in a loop of its own
+        if self._running or self._session is not None:  # the session is open in another event loop
             return f"<small>Session {self.session or 'without a file'}, in use.</small>"
 
-        async def looked() -> "Snapshot":
+        async def snapshot() -> "Snapshot":
             async with self:
                 return await self.context()
 
-        return context_bar(_run_sync(looked()))
+        return context_bar(_run_sync(snapshot()))
 
     # --- the conversation ---
 
     @property
     def history(self) -> list[Message]:
-        """Everything that was said and done, oldest first; `Agent(history=…)` goes on from there."""
+        """All messages and tool results, oldest first; `Agent(history=…)` continues from there."""
         if self._session is not None:
             events = list(self._session.events())
         elif self._memory is not None:
@@ -307,27 +307,27 @@ class Agent(Generic[OutputT]):
         return await session.preview(await self._message(prompt, ())) if prompt else await session.context()
 
     async def compact(self, focus: str = "") -> Checkpointed | None:
-        """Shorten what the model sees, now. None when there was nothing to gain."""
+        """Compacts the conversation now. None if there was nothing to gain."""
         return await self._open().compact(focus)
 
     async def recall(self, query: str) -> str:
-        """Search the conversation, or read a reference back word for word."""
+        """Searches the conversation, or quotes a reference word for word."""
         return await self._open().recall(query)
 
     def pin(self, id: str, content: str, *, name: str = "") -> bool:
-        """Keep a text in every request from now on. False when it already says exactly that."""
+        """Includes a text in every request from now on. False if exactly this text is already pinned."""
         return self._open().pin(id, content, name=name)
 
     def unpin(self, id: str) -> bool:
-        """False when there is no such entry."""
+        """Removes a pinned text. False if there is no such entry."""
         return self._open().unpin(id)
 
     def entries(self) -> tuple[Entry, ...]:
-        """What is pinned."""
+        """The pinned texts."""
         return self._open().entries()
 
     def as_tool(self, *, name: str, description: str) -> Tool:
-        """This agent as a tool of another: each call is a conversation of its own, and has the other's budget."""
+        """This agent as a tool of another: each call is a separate conversation, and uses the other's budget."""
         from ra.tools.functions import function_tool
 
         async def run(task: str) -> Output:
@@ -362,7 +362,7 @@ class Agent(Generic[OutputT]):
     # --- the end ---
 
     async def close(self) -> None:
-        """Let go of connections and of the session's file. The next prompt opens them again."""
+        """Closes the connections and the session's file. The next prompt opens them again."""
         if self._session is not None:
             session, self._session = self._session, None
             self._resume = session.id or None
@@ -406,7 +406,7 @@ class Agent(Generic[OutputT]):
 
 
 class OwnProvider:
-    """Answers with an object of the program: whatever model is asked for, it is the one."""
+    """Connects every model name to one provider object of the program."""
 
     def __init__(self, provider: Provider) -> None:
         self._provider = provider
@@ -435,7 +435,7 @@ def ask(prompt: str | Message, *, files: Sequence[Path | str] = (), **options: A
 
 
 def ask(prompt: str | Message, *, files: Sequence[Path | str] = (), **options: Any) -> Any:
-    """One prompt, one answer: `ra.ask("…", model="…")`. `options` are those of an Agent."""
+    """One prompt, one answer: `ra.ask("…", model="…")`. Takes the options of an Agent."""
     agent: Agent[Any] = Agent(**options)
     return agent.ask(prompt, files=files)
 
@@ -445,6 +445,6 @@ def _run_sync(work: Coroutine[Any, Any, Any]) -> Any:
         asyncio.get_running_loop()
     except RuntimeError:
         return asyncio.run(work)
-    # A loop is running already, as in a notebook: ours runs in a thread, and this one waits for it.
+    # A loop is already running, as in a notebook: ours runs in a thread, and this one waits for it.
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(asyncio.run, work).result()

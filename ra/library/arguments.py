@@ -1,4 +1,4 @@
-"""Checks what a program gives an Agent, as a type checker would, and puts it into our own forms."""
+"""Checks the arguments of an Agent, as a type checker would, and converts them to our own types."""
 
 import asyncio
 import inspect
@@ -14,12 +14,12 @@ from ra.tools.policy.rules import BUILTIN, parse_rule
 from ra.tools.tool import Tool
 
 HistoryMessage = Message | Mapping[str, str]
-"""A message as ra has it, or a plain `{"role": "user", "content": "…"}`."""
+"""A message of ra, or a plain `{"role": "user", "content": "…"}`."""
 
 
 def name_of(provider: Provider) -> str:
     methods = (getattr(provider, name, None) for name in ("stream", "close"))
-    if isinstance(provider, type) or not all(map(callable, methods)):  # a type checker's words, for those without one
+    if isinstance(provider, type) or not all(map(callable, methods)):  # like a type checker, for programs without one
         what = f"the class {provider.__name__}" if isinstance(provider, type) else type(provider).__name__
         raise UsageError(f"Agent: provider must be a name, or an object with `stream` and `close`, not {what}.")
     return str(getattr(provider, "name", "") or type(provider).__name__)
@@ -49,14 +49,14 @@ def tools_of(tools: bool | Sequence[Callable[..., Any] | Tool]) -> tuple[Tool, .
 
 
 def check_choices(**given: tuple[object, Sequence[str]]) -> None:
-    """Raises UsageError for a word that a type checker would refuse: a misspelt one must not mean another."""
+    """Raises UsageError for a value that a type checker would reject: a misspelling must not pass as another choice."""
     for name, (value, choices) in given.items():
         if value is not None and value not in choices:
             raise UsageError(f"Agent: {name} is {value!r}; use one of {', '.join(map(repr, choices))}.")
 
 
 def check_kinds(**given: tuple[object, type]) -> None:
-    """Raises UsageError for a value of another kind, which would be taken for something else without a word."""
+    """Raises UsageError for a value of the wrong type, which would otherwise be silently misunderstood."""
     for name, (value, kind) in given.items():
         if value is not None and not isinstance(value, kind):
             word = {bool: "True or False", str: "text"}.get(kind, "a mapping")
@@ -64,7 +64,7 @@ def check_kinds(**given: tuple[object, type]) -> None:
 
 
 def check_rules(allow: Sequence[str], deny: Sequence[str]) -> None:
-    """Raises ConfigError for a rule that cannot be read: it would be told at the first prompt only."""
+    """Raises ConfigError for an invalid rule, which would otherwise be reported only at the first prompt."""
     for rule in allow:
         parse_rule(rule, "allow")
     for rule in deny:
@@ -72,15 +72,15 @@ def check_rules(allow: Sequence[str], deny: Sequence[str]) -> None:
 
 
 def asker_of(ask: Asker | Callable[[Question], Answer] | None) -> Asker | None:
-    """What decides in the program, as a coroutine: a plain function is called in a thread. Only an Answer counts."""
+    """The program's `ask` as a coroutine: a plain function runs in a thread. Only an Answer is accepted."""
     if ask is None:
         return None
     if not callable(ask):
         raise UsageError(f"Agent: ask must be `async def ask(question) -> Answer`, not {type(ask).__name__}.")
 
     async def asked(question: Question) -> Answer:
-        decided: Any = ask(question) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, question)
-        answer = await decided if inspect.isawaitable(decided) else decided
+        returned: Any = ask(question) if inspect.iscoroutinefunction(ask) else await asyncio.to_thread(ask, question)
+        answer = await returned if inspect.isawaitable(returned) else returned
         if not isinstance(answer, Answer):
             raise TypeError(
                 f"ask= returned {str(answer)[:100]!r}; return an Answer, such as Answer('once') or Answer('no')"
@@ -91,7 +91,7 @@ def asker_of(ask: Asker | Callable[[Question], Answer] | None) -> Asker | None:
 
 
 def check_lists(**given: object) -> None:
-    """Raises UsageError for a text in the place of a list of texts: it would be read letter by letter."""
+    """Raises UsageError for a text instead of a list of texts: it would be read letter by letter."""
     for name, value in given.items():
         if isinstance(value, str | bytes | Path):
             raise UsageError(f"Agent: {name} is {str(value)[:100]!r}; use a list, such as [{str(value)[:100]!r}].")
@@ -108,7 +108,7 @@ def left_out(names: bool | Sequence[str]) -> list[str]:  # noqa: FBT001 - the li
 def message_of(message: HistoryMessage) -> Message:
     if isinstance(message, Message):
         return message
-    plain: Any = message  # what a program without a type checker may put here
+    plain: Any = message  # of any type, if the program has no type checker
     role, content = (plain.get("role"), plain.get("content")) if isinstance(plain, Mapping) else (None, None)
     if role in ("system", "user", "assistant") and isinstance(content, str):
         return say(role, content)

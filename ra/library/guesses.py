@@ -1,6 +1,6 @@
-"""Answers names that other libraries have with the one that does the same here: a newcomer's first guess.
+"""Answers a newcomer's first guess, a name from another library, with the name that does the same here.
 
-`Agent(instructions="…")`, `agent.run_sync("…")` and `from ra import Runner` are refused with what to write.
+`Agent(instructions="…")`, `agent.run_sync("…")` and `from ra import Runner` raise errors that say what to write.
 """
 
 import difflib
@@ -96,7 +96,7 @@ ARGUMENTS = {
     "verbose": _EVENTS,
     "working_directory": "cwd=",
 }
-"""Keywords of other libraries' agents and calls; what Agent(…) takes instead."""
+"""Keywords of other libraries' agents and calls, and what Agent(…) takes instead."""
 
 GIVEN_TO_AGENTS = (
     *("model", "provider", "system_prompt", "thinking", "output_type", "tools", "builtin_tools", "history", "settings"),
@@ -116,7 +116,7 @@ OF_A_PROMPT = {
     "options": _CONFIG,
     "run_config": _CONFIG,
 }
-"""What other libraries take with a prompt."""
+"""Keywords that other libraries take with a prompt, and what to write here."""
 
 METHODS = {
     "add_tool": _FUNCTIONS,
@@ -148,7 +148,7 @@ METHODS = {
     **dict.fromkeys(("ainvoke", "arun", "call", "chain", "chat", "complete", "generate", "invoke", "predict"), _ASK),
     **dict.fromkeys(("prompt", "query", "respond", "run_sync", "send"), _ASK),
 }
-"""Attributes of other libraries' agents and results."""
+"""Attributes of other libraries' agents and results, and what to write here."""
 
 NAMES = {
     "AIMessage": "ra.say('assistant', …)",
@@ -196,38 +196,38 @@ NAMES = {
     "tool": _FUNCTIONS,
     **dict.fromkeys(("MCPServer", "MCPServerHTTP", "MCPServerStdio", "MCPServerStreamableHttp"), _SERVERS),
 }
-"""What other libraries are imported for."""
+"""Names imported from other libraries, and what to write here."""
 
 
-def instead(name: str, elsewhere: Mapping[str, str], own: Iterable[str]) -> str:
-    """What to write for a name that is not there: a clause behind a semicolon, "" where nobody knows."""
+def instead(name: str, elsewhere: Mapping[str, str], names: Iterable[str]) -> str:
+    """What to write instead of a missing name: a clause after a semicolon, "" if unknown."""
     if advice := elsewhere.get(name):
         return f"; {advice}" if advice.startswith("leave") else f"; use {advice}"
-    near = difflib.get_close_matches(name, own, n=1, cutoff=0.75)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.75)
     return f"; did you mean {near[0]}?" if near else ""
 
 
 def explains(elsewhere: Mapping[str, str]) -> Callable[[FunctionT], FunctionT]:
-    """Makes a function answer a keyword that it does not have. Type checkers see the function as it is."""
+    """Makes a function explain unknown keywords. Type checkers see the original signature."""
 
     def explaining(function: FunctionT) -> FunctionT:
-        own = [name for name in inspect.signature(function).parameters if name != "self"]
+        names = [name for name in inspect.signature(function).parameters if name != "self"]
         title = function.__qualname__.replace(".__init__", "")
 
         @functools.wraps(function)
         def checked(*args: Any, **options: Any) -> Any:
-            if unknown := next((name for name in options if name not in own), None):
-                raise TypeError(f"{title}() takes no {unknown!r}{instead(unknown, elsewhere, own)}")
+            if unknown := next((name for name in options if name not in names), None):
+                raise TypeError(f"{title}() takes no {unknown!r}{instead(unknown, elsewhere, names)}")
             return function(*args, **options)
 
         explained: Any = checked
-        return explained  # type: ignore[no-any-return]  # the same function for whoever calls it rightly
+        return explained  # type: ignore[no-any-return]  # the same function for every correct call
 
     return explaining
 
 
 class Events(AsyncGenerator[Event, None]):
-    """The events of a run, for `async for`. What awaits it or iterates it without `async` is told what to write."""
+    """The events of a run, for `async for`. An `await` or a plain `for` raises an error that says what to write."""
 
     def __init__(self, events: AsyncGenerator[Event, None]) -> None:
         self._events = events

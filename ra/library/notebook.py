@@ -1,4 +1,4 @@
-"""Shows an agent in a notebook: its answer as it comes, and what fills its window."""
+"""Shows an agent in a notebook: its answer as it arrives, and the content of its window."""
 
 import time
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from ra.session.snapshot import Snapshot
 
 UPDATE_S = 0.1
-"""A page is drawn anew so often: at every delta it would flicker."""
+"""Shortest time between two updates of a page: it would flicker at every delta."""
 _COLOURS = ("#4e79a7", "#f28e2b", "#59a14f", "#b07aa1", "#edc948", "#76b7b2", "#9c755f", "#bab0ac")
 
 
 def context_bar(snapshot: "Snapshot") -> str:
-    """The next request by source, as a bar with a legend. Names come from files, so they are escaped."""
+    """The next request by source, as an HTML bar with a legend. Names come from files, so they are escaped."""
     report = snapshot.report
     rows = [row for row in report.rows if row.tokens]
     total = sum(row.tokens for row in rows) or 1
@@ -33,7 +33,7 @@ def context_bar(snapshot: "Snapshot") -> str:
 
 
 def show(events: Iterator[Event]) -> None:
-    """The text as it comes: as Markdown in a notebook, else printed. Warnings and tools are lines of their own."""
+    """Shows the text as it arrives: as Markdown in a notebook, else printed. Warnings and tools get separate lines."""
     page = _page()
     text, drawn = "", 0.0
     for event in events:
@@ -58,8 +58,8 @@ def show(events: Iterator[Event]) -> None:
 
 
 def _page() -> Any:
-    """What draws a text in the place of the one before; None where there is no notebook."""
-    try:  # by name: IPython is no dependency, and has no types that could be checked without it
+    """A function that replaces the displayed text; None outside a notebook."""
+    try:  # by name: IPython is not a dependency, so type checkers may not find it
         ipython, display = import_module("IPython"), import_module("IPython.display")
     except ImportError:
         return None

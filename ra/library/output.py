@@ -1,4 +1,4 @@
-"""Types of a program as the form of an answer: structs, all that pydantic knows, and plain JSON schemas."""
+"""Turns answers into types of a program: structs, every type that pydantic supports, and plain JSON schemas."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from ra.session.structured import SchemaFormat
 
 
 class StructFormat:
-    """An answer that msgspec makes a type from: structs, and lists and unions of them. Raises TypeError for others."""
+    """Answers that msgspec decodes: structs, and lists and unions of them. Raises TypeError for other types."""
 
     def __init__(self, output_type: Any) -> None:
         self.schema: JsonObject = _rooted(msgspec.json.schema(output_type))
@@ -25,18 +25,18 @@ class StructFormat:
         return ""
 
     def value(self, text: str) -> Any:
-        """Raises ValueError."""
+        """The answer as a value. Raises ValueError."""
         return self._decoder.decode(text)
 
 
 class PydanticFormat:
-    """An answer that pydantic makes a type from: models, dataclasses, enums, unions, dates, and plain types.
+    """Answers that pydantic decodes: models, dataclasses, enums, unions, dates, and plain types.
 
-    Raises TypeError for others.
+    Raises TypeError for other types.
     """
 
     def __init__(self, output_type: Any) -> None:
-        from ra.tools.pydantic_types import adapter  # only for programs that want such a type
+        from ra.tools.pydantic_types import adapter  # start-up time: pydantic, only for such types
 
         self._reader, schema = adapter(output_type)
         self.schema: JsonObject = _rooted(schema)
@@ -53,19 +53,19 @@ class PydanticFormat:
         return ""
 
     def value(self, text: str) -> Any:
-        """Raises pydantic's ValidationError."""
+        """The answer as a value. Raises pydantic's ValidationError."""
         return self._reader.validate_json(text)
 
 
 class PlainFormat(SchemaFormat):
-    """An answer that fits a JSON schema, as dicts and lists."""
+    """Answers that fit a JSON schema, as dicts and lists."""
 
     def value(self, text: str) -> Any:
         return msgspec.json.decode(text)
 
 
 def format_of(output_type: Any) -> StructFormat | PydanticFormat | PlainFormat | None:
-    """None for text, which has no form. Raises UsageError for a type that JSON cannot become."""
+    """The format of an answer, None for text. Raises UsageError for a type that JSON cannot represent."""
     if output_type is None or output_type is str:
         return None
     if isinstance(output_type, Mapping):
@@ -84,13 +84,13 @@ def format_of(output_type: Any) -> StructFormat | PydanticFormat | PlainFormat |
 
 
 def _rooted(schema: JsonObject) -> JsonObject:
-    """The schema with the type itself at its root: providers want an object there, and no reference to one."""
+    """The schema with the type itself at its root: providers require an object there, not a reference to one."""
     name = str(schema.get("$ref", "")).removeprefix("#/$defs/")
     definitions: JsonObject = schema.get("$defs", {})
     if name not in definitions:
         return schema
     body: JsonObject = dict(definitions[name])
-    if f'"#/$defs/{name}"' in msgspec.json.encode(definitions).decode():  # it refers to itself
+    if f'"#/$defs/{name}"' in msgspec.json.encode(definitions).decode():  # it is recursive
         return body | {"$defs": definitions}
     other_definitions = {other: part for other, part in definitions.items() if other != name}
     return body | ({"$defs": other_definitions} if other_definitions else {})
