@@ -8,7 +8,7 @@ from ra.core.value import Value
 
 
 class Claim(msgspec.Struct, frozen=True):
-    """Something that wants room.
+    """A part that competes for tokens.
 
     `fit(limit)` says how large it will be when it may have `limit` tokens: at most the limit, `size` when the limit
     allows it, and less than the limit where it is cut in whole pieces. What has higher `priority` is cut later.
@@ -107,7 +107,7 @@ def _least(fit: Callable[[int], int], floor: int, most: int) -> int | None:
 
 
 def fair(sizes: Sequence[int], budget: int) -> list[int]:
-    """Equal shares: who needs less than his share takes what he needs, and what he leaves is shared by the rest."""
+    """Equal shares. A part that needs less than its share leaves the rest to the others."""
     shares = [0] * len(sizes)
     remaining = max(0, budget)
     ascending = sorted(range(len(sizes)), key=lambda index: sizes[index])

@@ -1,4 +1,4 @@
-"""Turns the timeline into items and messages for a source, projected by default or by the user's function."""
+"""Turns the timeline into items and messages for a source, by the default projection or the user's function."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
@@ -22,12 +22,12 @@ class TimestampedMessage(Value, frozen=True):
 
 
 class TimelineItem(Value, frozen=True):
-    """Something that happened at a position, and the messages that stand for it unless a projection says otherwise.
+    """An event at a position, and the messages that represent it by default.
 
-    - `inbox`: what somebody said to the agent
-    - `run`: what the agent said and did until the next of those, results of its tools included
-    - `context_inserted`, `context_removed`: a live entry, and the end of one; `id` names it
-    - `checkpoint`: what stands in for messages that a compaction or rotation hides
+    - `inbox`: a message to the agent
+    - `run`: everything the agent said and did until the next one, tool results included
+    - `context_inserted`, `context_removed`: an entry was set or removed; `id` names it
+    - `checkpoint`: the stand-in for messages that a compaction or rotation hides
     """
 
     at: int
@@ -38,7 +38,7 @@ class TimelineItem(Value, frozen=True):
 
     @property
     def time(self) -> float | None:
-        """When it began."""
+        """The time at which it began."""
         return self.times[0] if self.times else None
 
 
@@ -52,9 +52,9 @@ def timeline_messages(
     *,
     estimator: Estimator | None = None,
 ) -> list[TimestampedMessage]:
-    """The conversation after position `since`, as the model would see it by default.
+    """The conversation after position `since`, as the model sees it by default.
 
-    A projection that returns None leaves an item to the default; an empty list drops it. Raises UsageError.
+    A projection that returns None means the default for an item; an empty list drops the item. Raises UsageError.
     """
     messages: list[TimestampedMessage] = []
     for item in timeline_items(events, since, estimator=estimator):
@@ -70,7 +70,7 @@ def timeline_messages(
 def timeline_items(
     events: Iterable[TimelineEvent], since: int | None = None, *, estimator: Estimator | None = None
 ) -> list[TimelineItem]:
-    """Everything after position `since`, oldest first. An assistant's message and its results are never parted."""
+    """Everything after position `since`, oldest first. An answer and the results of its calls stay together."""
     _check_position(since)
     view = View(estimator or Estimator())
     aside: list[TimelineItem] = []
@@ -79,7 +79,7 @@ def timeline_items(
         clock[event.at] = event.time
         match event.fact:
             case Configured():
-                continue  # what a strategy composed is made from the timeline, and no part of it
+                continue  # a strategy's base is made from the timeline, not part of it
             case EntryRemoved(id):
                 aside.append(TimelineItem(event.at, "context_removed", id=id))
             case _:
@@ -102,9 +102,9 @@ def _check_position(since: object) -> None:
 
 
 def _said(view: View, clock: Mapping[int, float]) -> list[tuple[int, TimelineItem]]:
-    """The visible conversation, a group an item, each with its place in the timeline.
+    """The visible conversation, one item per group, each with its position in the timeline.
 
-    What opens a segment was written later; its place and time are those of the next one.
+    The opening of a segment was written later; it gets the position and time of the next group.
     """
     items: list[tuple[int, TimelineItem]] = []
     place: int | None = None
@@ -128,7 +128,7 @@ def _kind(group: Group) -> Kind | None:
 
 
 def _merged(conversation: Sequence[tuple[int, TimelineItem]], aside: Sequence[TimelineItem]) -> list[TimelineItem]:
-    """Both by position, the conversation in its own order."""
+    """Both lists merged by position; the conversation keeps its order."""
     items: list[TimelineItem] = []
     waiting = list(aside)
     for place, item in conversation:
@@ -139,7 +139,7 @@ def _merged(conversation: Sequence[tuple[int, TimelineItem]], aside: Sequence[Ti
 
 
 def _runs(items: Iterable[TimelineItem]) -> list[TimelineItem]:
-    """What the agent said and did in one go is one item."""
+    """Consecutive groups of the agent, joined into one item."""
     joined: list[TimelineItem] = []
     for item in items:
         if item.kind == "run" and joined and joined[-1].kind == "run":

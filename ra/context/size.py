@@ -1,6 +1,6 @@
-"""Holds every number about size: the window, what a request may have, what it has, and what an endpoint taught.
+"""Every number about size: the window, the limits of a request, its measured size, and what endpoints taught.
 
-All in the model's own tokens; `tokens.py` counts in those of o200k_base.
+All sizes are in the model's own tokens; `tokens.py` counts in tokens of o200k_base.
 """
 
 import math
@@ -15,26 +15,26 @@ from ra.core.messages import Document, Image, Message, Text, Thinking, ToolCall,
 from ra.core.model import Effort, Request, Usage
 from ra.core.value import Value, encode
 
-# --- the window, and what a request may have of it ---
+# --- the window, and a request's share of it ---
 
-RESERVE = 0.10  # of the window, at most, is kept free for the answer
-DROP = 0.15  # how far below the threshold a compaction goes
-LOWEST = 0.50  # of the window: it never aims lower
-RATIO = 5 / 6  # target : trigger where the rule above gives no smaller target; 0.75 : 0.90
-SLACK = 1.02  # an estimate may miss by so much before the answer no longer fits beside the request
+RESERVE = 0.10  # the largest share of the window that is kept free for the answer
+DROP = 0.15  # a compaction aims this far below the threshold
+LOWEST = 0.50  # but never below this share of the window
+RATIO = 5 / 6  # target : trigger, if the rule above gives no smaller target; 0.75 : 0.90
+SLACK = 1.02  # the error of an estimate that still leaves room for the answer
 LEAST_THINKING = 1024  # tokens; providers refuse a smaller budget
 
 
 class Window(Value, frozen=True):
-    """`limit` is None while nobody knows it: then nothing is compacted until an error teaches it, or what it left open
-    is guessed."""
+    """A model's window. `limit` is None while it is unknown: then nothing is compacted until an error reveals it, or
+    until it is guessed from an error without figures."""
 
     limit: int | None
     origin: Literal["configured", "learned", "catalog", "guessed", "unknown"]
 
 
 def resolve(configured: int | None, learned: int | None, catalog: int | None, *, guessed: bool = False) -> Window:
-    """What the user set wins over what an error taught, or let guess, and that over the catalog."""
+    """The window: the user's setting wins over one that was learned or guessed, and that over the catalog."""
     if configured is not None:
         return Window(configured, "configured")
     if learned is not None:
@@ -50,12 +50,12 @@ def reserve(window: int, max_output: int) -> int:
 
 
 def input_budget(window: int, max_output: int) -> int:
-    """Tokens that a request may have, tool definitions included."""
+    """The most tokens of a request, tool definitions included."""
     return window - reserve(window, max_output)
 
 
 def answer_room(window: int | None, total: int | None, max_output: int, effort: Effort) -> tuple[int, Effort]:
-    """The output that fits beside a request of `total` tokens, and the thinking that fits into that."""
+    """The output limit beside a request of `total` tokens, and the thinking budget within it."""
     if not window or not total or total * SLACK + max_output <= window:
         return max_output, effort
     reserved = reserve(window, max_output)
@@ -66,7 +66,7 @@ def answer_room(window: int | None, total: int | None, max_output: int, effort: 
 
 
 def trigger(window: int | None, *, threshold: float, max_output: int, max_tokens: int | None = None) -> int | None:
-    """The largest total that is left alone: more than this is compacted. None: no limit is known."""
+    """The total above which a request is compacted; None if no limit is known."""
     levels = [] if max_tokens is None else [max_tokens]
     if window is not None:
         levels += [int(window * threshold), input_budget(window, max_output)]
@@ -74,9 +74,9 @@ def trigger(window: int | None, *, threshold: float, max_output: int, max_tokens
 
 
 def target(window: int | None, *, threshold: float, max_tokens: int | None = None) -> int | None:
-    """What a compaction aims at: always less than the trigger, so that one compaction is not followed by the next.
+    """The size that a compaction aims at: always below the trigger, so that one compaction does not cause the next.
 
-    `max_tokens` stands where window × threshold stands otherwise, and its target in the same proportion below it.
+    `max_tokens` replaces window × threshold; its target is below it by the same proportion.
     """
     share = max(threshold - DROP, LOWEST)
     if share >= threshold:  # a threshold of a half or less
@@ -87,13 +87,13 @@ def target(window: int | None, *, threshold: float, max_tokens: int | None = Non
     return min(levels, default=None)
 
 
-# --- what each part of a request may have when it has to shrink ---
+# --- the limit of each part of a request that has to shrink ---
 
-INDEX = 3_000  # tokens of an index in the place of hidden messages
-MERGED = 0.70  # of the allowance for indexes, when several become one: the next ones find some
-SUMMARY = 0.10  # of the window, for all that stands under the first prompt
-QUOTED = 4_000  # tokens, at most, for what the user typed and a compaction hid,
-QUOTED_SHARE = 0.10  # and at most so much of the window
+INDEX = 3_000  # tokens of an index of hidden messages
+MERGED = 0.70  # the share of the allowance that merged indexes get, so that later ones have room
+SUMMARY = 0.10  # the share of the window for the summary under the first prompt
+QUOTED = 4_000  # the most tokens for hidden messages that the user typed,
+QUOTED_SHARE = 0.10  # and the largest share of the window
 STEPS = 8  # an economical cut leaves at least so many groups whole: what the model works on right now,
 LARGEST_STEPS = 4  # unless they are larger than so many times what it would leave,
 WORKING = 2  # or than one part of the window in so many: a piece of them would be carried and not be enough
@@ -101,18 +101,18 @@ NAMED = 4  # parts that an error names
 
 
 def quotes_room(window: int | None, rate: float) -> int:
-    """Tokens of o200k_base for what the user typed and is no longer replayed."""
+    """The limit, in tokens of o200k_base, for quotes of what the user typed and is hidden."""
     return QUOTED if window is None else min(QUOTED, int(window * QUOTED_SHARE / rate))
 
 
 class Allowance(Value, frozen=True):
-    """What a compaction by `strategy` has to keep to. Sizes in o200k_base; `rate` tokens of the model are one of those.
+    """The limits of a compaction by `strategy`. Sizes are in o200k_base, each worth `rate` tokens of the model.
 
-    - `limit` has to hold if the request `must_fit`; `goal` is what a compaction aims at.
-    - `recent` groups stay as they are at the end.
-    - `summary` is for all that stands under the first prompt, `index` for what stands in the gap: one index, or with
-      `stack` several, of which one with `merged_index` tokens is made when they are too many.
-    - `quotes` is for the user's own words, on top of these.
+    - `limit` must hold if the request `must_fit`; `goal` is what the compaction aims at.
+    - `recent`: the newest groups, up to this size, stay unchanged.
+    - `summary` limits the text under the first prompt, `index` the text in the gap: one index, or with `stack`
+      several, which are merged into one of `merged_index` tokens if they become too many.
+    - `quotes` limits the quotes of the user's words, in addition to these.
     """
 
     must_fit: bool
@@ -145,12 +145,12 @@ def allow(
     eager: bool = False,
     stack: bool = False,
 ) -> Allowance:
-    """What the parts of a request that is now `total` tokens may have in a window of `limit`, in the model's tokens.
+    """The allowance for a request of `total` tokens in a window of `limit`, both in the model's tokens.
 
     - `strategy` replaces the one in the settings; `refit` is another upper bound.
     - `cut` is what an economical cut leaves: tokens of recent groups and of indexes.
-    - An `eager` compaction was asked for and comes down to half, however much would fit.
-    - With `stack` indexes may stand one behind the other.
+    - An `eager` compaction was asked for, and halves the request however much would fit.
+    - With `stack`, several indexes may follow each other.
     """
     window = limit or total
     rate = total / max(1, view.tokens())
@@ -196,7 +196,7 @@ def working_set(tokens: int, recent: int, window: int) -> int:
 
 
 def too_small(view: View, allowance: Allowance, estimator: Estimator) -> str:
-    """The sentence for a request that cannot be made to fit: what fills it, largest first, and what to do about it."""
+    """The message for a request that cannot be made to fit: what fills it, largest first, and what to do about it."""
     sizes = sorted(
         ((scaled(estimator.section(section), allowance.rate), section.name) for section in view.sections), reverse=True
     )
@@ -211,15 +211,15 @@ def too_small(view: View, allowance: Allowance, estimator: Estimator) -> str:
     )
 
 
-# --- how large the next request is: what was billed last, and an estimate of the rest ---
+# --- the size of the next request: the last bill, and an estimate of what was added ---
 
-CREDIBLE_BILL = 0.9  # of the last one, at least, while nothing was rewritten
-CREDIBLE_RATE = 6.0  # no model counts more of its tokens for one of o200k_base
-UNSEEN = 20_000  # tokens that a server may add to a request by itself: a prompt of its own, frames of tools
+CREDIBLE_BILL = 0.9  # a bill below this share of the previous one is not believed, unless something was rewritten
+CREDIBLE_RATE = 6.0  # no model has more tokens for one of o200k_base
+UNSEEN = 20_000  # tokens that a server may add to a request: its own prompt, frames of tools
 
 
 def credible(usage: Usage, request: Request, window: int | None, estimator: Estimator) -> bool:
-    """Can a call have used this much? More than its window only if a bound that needs no counting allows for it."""
+    """Whether a call can have used this much: more than its window only if an upper bound of its size allows it."""
     most_output = 2 * (request.max_output + request.effort.budget) + UNSEEN
     total = usage.total_input
     if not total:  # no request is empty
@@ -229,10 +229,10 @@ def credible(usage: Usage, request: Request, window: int | None, estimator: Esti
 
 
 class Meter:
-    """Folds events into a view and keeps the last bill in step with it. Bills are facts: a replay measures the same."""
+    """Folds events into a view, together with the last bill. Bills are facts, so a replay measures the same."""
 
     def __init__(self, view: View, estimator: Estimator) -> None:
-        self.cut = False  # was there a compaction since the last bill?
+        self.cut = False  # whether there was a compaction since the last bill
         self._view = view
         self._estimator = estimator
         self._billed: tuple[int, int] | None = None  # the first so many groups, with all above them, are so many tokens
@@ -240,12 +240,12 @@ class Meter:
 
     @property
     def billed(self) -> int:
-        """The last bill that still says something about the next request, or 0."""
+        """The last bill that still applies to the next request, or 0."""
         return self._billed[1] if self._billed else 0
 
     def apply(self, event: TimelineEvent) -> None:
         fact = event.fact
-        if isinstance(fact, Said):  # most are, and none of them says anything about a size
+        if isinstance(fact, Said):  # most facts, and they do not affect sizes
             self._view.apply(event)
             return
         if self._rewrites(fact):
@@ -262,7 +262,7 @@ class Meter:
                 self._billed = (len(self._view.groups), after) if after else None
 
     def measure(self, near: int | None = None, *, window: int | None = None) -> int | None:
-        """The size of the next request. None when a bound proves it to be at most `near`: then nothing is counted."""
+        """The size of the next request; None if an upper bound proves that it is at most `near`, without counting."""
         start, billed = self._billed or (0, 0)
         if near is not None and (billed or not self._view.counted):
             unbilled = Request("", (), self._view.messages_since(start)) if billed else self._view.request()
@@ -283,15 +283,14 @@ class Meter:
         return window is None or billed <= window or billed <= plain * 2 * self._estimator.factor + UNSEEN
 
     def refuse(self, sent: int | None, at_least: int = 1) -> int:
-        """The request was refused: until it is cut, it counts for what was sent, or where that was not told for at
-        least so much."""
+        """The request was refused. Until it is cut, its size is what the server counted, or else `at_least`."""
         plain = self._view.tokens()
         size = sent or max(self.measure(None) or 1, at_least)
         self._refused = min(CREDIBLE_RATE, size / max(1, plain))
         return size
 
     def accept(self) -> None:
-        """What was refused is not sent again."""
+        """Forget the refusal: the refused request is not sent again."""
         self._refused = 0.0
 
     def _rate(self, billed: int, plain: int) -> float:
@@ -300,12 +299,12 @@ class Meter:
         return min(max(billed / max(1, plain), factor / 2), factor * 2)
 
     def _just_answered(self) -> bool:
-        """Is the last group the answer to what was billed? Its calls have no results yet."""
+        """Whether the last group is the answer of the billed call, with calls that have no results yet."""
         last = self._view.groups[-1] if self._view.groups else None
         return last is not None and last.item.message.role == "assistant" and (last.open or not last.results)
 
     def _rewrites(self, fact: Fact) -> bool:
-        """Does it change what was sent before? Then the last bill says nothing about the next request."""
+        """Whether the fact changes what was sent before. Then the last bill does not apply to the next request."""
         match fact:
             case Configured(model=model, sections=sections, tools=tools, base=base):
                 last = self._view.configured
@@ -317,16 +316,16 @@ class Meter:
                 return isinstance(fact, Rewrite)
 
 
-# --- how large a window is whose server refuses and does not say it all: less and less is tried ---
+# --- a window whose server refuses requests without saying its size: smaller and smaller requests are tried ---
 
 # By refusals in a row: what of the refused request is tried next, where no limit was named; and how many times the
 # limit the request is taken for, where that was named and not what was sent.
 SHARES = (0.75, 0.5, 0.02)
 MOST = (0.75, 0.75, 0.5)  # of the refused request, whatever was taken before: counts of other text may mislead
 EXCESS = (1.05, 1.5, 50.0)
-LEAST_WINDOW = 256  # tokens; no model that can be asked for an answer has less
-CREDIBLE_EXCESS = 2.0  # a bill is believed up to so many times our count
-AGAIN = 1.2  # times what was taken before: a cut aims below the window, so that no less than that is sent
+LEAST_WINDOW = 256  # tokens; no usable model has less
+CREDIBLE_EXCESS = 2.0  # a bill is believed up to this multiple of the estimate
+AGAIN = 1.2  # times the largest accepted request: a cut aims below the window, so no less than that is sent
 
 
 def credible_refusal(limit: int | None, sent: int | None, plain: int) -> bool:
@@ -336,7 +335,7 @@ def credible_refusal(limit: int | None, sent: int | None, plain: int) -> bool:
 
 
 class Refusals:
-    """Folds what the model answered, and counts what it refused since."""
+    """Folds the requests that the model accepted, and counts refusals since."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -360,11 +359,11 @@ class Refusals:
         return Window(billed, "guessed") if too_low and credible else window
 
     def at_least(self, limit: int | None) -> int:
-        """The size of a refused request that was not told."""
+        """The assumed size of a refused request if the server did not say it."""
         return int((limit or 0) * EXCESS[self._step])
 
     def learn(self, window: Window, limit: int | None, size: int) -> Window:
-        """The window after a refusal of `size` tokens. What the user set is only lowered."""
+        """The window after a refusal of `size` tokens. The user's setting is only lowered."""
         if limit is None:
             window = self._guess(size)
         elif window.origin != "configured" or window.limit is None or limit < window.limit:
@@ -373,7 +372,7 @@ class Refusals:
         return window
 
     def _guess(self, size: int) -> Window:
-        """Without a limit less and less is tried, but no less than was taken before if that was much less."""
+        """A guess, if the server named no limit: smaller each time, but not below what was accepted before."""
         last = self._step == len(SHARES) - 1
         between = self._taken * AGAIN if last else math.sqrt(self._taken * size)
         return Window(math.ceil(max(size * SHARES[self._step], min(between, size * MOST[self._step]))), "guessed")
@@ -383,13 +382,13 @@ class Refusals:
         return min(self._count, len(SHARES) - 1)
 
 
-# --- how a request is made up, roughly and for nothing: bytes by source, by which the ledger divides a known bill ---
+# --- what a request consists of, roughly and at no cost: bytes by source, by which the ledger divides a bill ---
 
-PICTURE = 6000  # an image or a page costs about what so many bytes of text cost
+PICTURE = 6000  # an image or a page costs about as much as so many bytes of text
 
 
 class Sizes:
-    """Counts each message once: the next request costs what is new in it."""
+    """Sizes of requests by source. Each message is measured once."""
 
     def __init__(self) -> None:
         self._messages: tuple[Message, ...] = ()

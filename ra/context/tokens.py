@@ -13,8 +13,8 @@ from ra.core.model import Request, Section, ToolSpec
 from ra.core.text import clean
 from ra.core.value import encode
 
-MESSAGE = 4  # role and separators, in the chat formats that we know
-BLOCK = 3  # the frame of a further block
+MESSAGE = 4  # role and separators, in the known chat formats
+BLOCK = 3  # the frame of each further block
 CALL = 10  # the frame of a tool call or its result, its id included
 TOOL = 12  # the frame of a tool's definition
 IMAGE = 1600  # what a picture of 1 568 × 784 costs at Anthropic; providers scale larger ones down to about that
@@ -39,9 +39,9 @@ def scaled(plain: int, rate: float) -> int:
 
 
 class Estimator:
-    """Counts in o200k_base; whole requests in the model's own tokens, by a factor that is learned from its replies.
+    """Counts in o200k_base, and whole requests in the model's tokens, by a factor learned from its replies.
 
-    What was counted once is looked up: texts by content, messages and tools by identity. Both memories are bounded.
+    Counts are cached: texts by content, messages and tools by identity. Both caches are bounded.
     """
 
     def __init__(self, factor: float = 1.0) -> None:
@@ -53,7 +53,7 @@ class Estimator:
         self._bounds: Memory[Message] = Memory(id, weight=32_000_000)
 
     def at(self, factor: float) -> "Estimator":
-        """An estimator with another factor; what either counted, both remember."""
+        """An estimator with another factor and the same cache."""
         twin = Estimator(factor)
         twin._texts, twin._messages, twin._tools, twin._bounds = self._texts, self._messages, self._tools, self._bounds
         return twin
@@ -70,7 +70,7 @@ class Estimator:
         return self._texts.put(text, encoder.count(text), weight=min(len(text), LONG))
 
     def thinking(self, block: Thinking) -> int:
-        """A sealed block without text is billed for what it hides: about a token for four of its characters."""
+        """The tokens of a thinking block. Sealed thinking is billed at about one token for four characters."""
         return self.text(block.text) if block.text else len(block.signature) // 4
 
     def message(self, message: Message) -> int:
@@ -101,20 +101,20 @@ class Estimator:
         return scaled(plain, self._factor)
 
     def plain(self, tokens: float) -> int:
-        """The model's tokens in those of o200k_base, rounded down: as many fit into a budget of the model's."""
+        """The model's tokens in tokens of o200k_base, rounded down, so that they fit a budget."""
         return int(round(tokens / self._factor, 6))
 
     def bound(self, request: Request) -> int:
-        """More than `request` could ever say, without counting: a token is at least one byte."""
+        """An upper bound of `request`, without counting: a token is at least one byte."""
         size = sum(MESSAGE + _bytes(section.content) for section in request.sections)
         size += sum(TOOL + _bytes(_definition(spec)) for spec in request.tools)
         size += sum(map(self._message_bound, request.messages))
         return math.ceil(size * max(1.0, self._factor))
 
     def clip(self, text: str, keep: int, where: Where = "both", *, marker: str = "…") -> str:
-        """Text of at most `keep` tokens (o200k_base): its head, its tail or both ends, and the marker where it was cut.
+        """At most `keep` tokens (o200k_base) of a text: its head, its tail or both ends, with the marker at the cut.
 
-        Text that fits is returned as it is. The marker is counted; where not even the marker fits, nothing is left.
+        Text that fits is returned unchanged. The marker counts; if not even the marker fits, nothing is left.
         """
         if self._fits(text, keep):
             return text
@@ -130,10 +130,10 @@ class Estimator:
         return marker if encoder.count(marker) <= keep else ""
 
     def observe(self, estimated: int, reported: int) -> float:
-        """Learn from a reply: what `request` said of it, and the total input that the provider reported.
+        """Learn from a reply: the estimate of its request, and the total input that the provider reported.
 
-        The factor is the median of the last seven ratios, each weighing as much as its request: one odd report does
-        not move it, and the large requests, for which limits are near, decide. Incredible reports are ignored.
+        The factor is the median of the last seven ratios, weighted by the size of the request. A single odd report does
+        not move it, and large requests, which are near a limit, decide. Incredible reports are ignored.
         """
         plain = estimated / self._factor
         ratio = reported / plain if plain > 0 else 0.0
@@ -174,12 +174,12 @@ class Estimator:
         return self._bounds.put(message, size, weight=size)
 
     def _fits(self, text: str, keep: int) -> bool:
-        """Is it at most `keep` tokens? Seen from the bytes where they tell, so that short text is not even encoded."""
+        """Whether it has at most `keep` tokens; decided by the bytes if possible, without encoding the text."""
         return _bytes(text) <= keep or self.text(text) <= keep
 
 
 class Memory(Generic[T]):
-    """What was counted, in two generations: when the young one is full it becomes the old one, which is forgotten."""
+    """A cache in two generations: when the young one is full, it replaces the old one, which is dropped."""
 
     def __init__(self, key: Callable[[T], object], *, weight: int) -> None:
         self._key = key
@@ -202,15 +202,15 @@ class Memory(Generic[T]):
         if weight > self._room:
             self._old, self._young, self._room = self._young, {}, self._weight
         self._room -= weight
-        # What is found by its identity is held, so that no other can take its id.
+        # Objects that are looked up by identity are kept alive, so that no other object can get their id.
         self._young[self._key(thing)] = (thing, tokens) if self._key is id else tokens
         return tokens
 
 
 class MessageList:
-    """Messages with running totals of their tokens, cut back to where something changed and grown again.
+    """Messages with running totals of their tokens. It is cut back to the first change and then extended.
 
-    Counting is lazy and every message is counted once, so that the next request costs what is new in it.
+    Counting is lazy, and each message is counted once: a further request costs only what was added.
     """
 
     def __init__(self, estimator: Estimator) -> None:
@@ -239,7 +239,7 @@ class MessageList:
             self._frozen = None
 
     def cut(self, length: int) -> None:
-        """Forget all but the first so many messages."""
+        """Keep only the first so many messages."""
         if length < len(self._messages):
             del self._messages[length:]
             del self._totals[length + 1 :]
@@ -262,7 +262,7 @@ class MessageList:
 
 
 def _content(text: str) -> object:
-    """The text itself; of a long one its hash, so that it is not held for being counted once."""
+    """The text itself, or the hash of a long one, so that the cache does not keep it alive."""
     return text if len(text) <= LONG else (len(text), hash(text))
 
 
@@ -322,7 +322,7 @@ def _pages(document: Document) -> int:
 
 
 def _median(observed: Iterable[tuple[float, int]]) -> float:
-    """The ratio at which half of the weight is reached."""
+    """The weighted median of the ratios."""
     ordered = sorted(observed)
     half = sum(weight for _, weight in ordered) / 2
     for ratio, weight in ordered:
@@ -333,7 +333,7 @@ def _median(observed: Iterable[tuple[float, int]]) -> float:
 
 
 def _head(text: str, tokens: int) -> str:
-    """The first so many tokens, or a little less: the cut is between two characters as a reader sees them."""
+    """The first so many tokens, or a few less, so that no visible character is split."""
     if tokens <= 0:
         return ""
     cut = len(encoder.decode(_enough(text, tokens, "head")[:tokens]))
@@ -354,7 +354,7 @@ def _tail(text: str, tokens: int) -> str:
 
 
 def _enough(text: str, tokens: int, end: Literal["head", "tail"]) -> list[int]:
-    """More than so many tokens of one end, if there are: a huge text is not encoded for a short cut."""
+    """A piece of one end with more than so many tokens, so that a huge text need not be encoded for a short cut."""
     size = tokens * 8
     while True:
         encoded = encoder.encode(text[:size] if end == "head" else text[-size:])
@@ -364,7 +364,7 @@ def _enough(text: str, tokens: int, end: Literal["head", "tail"]) -> list[int]:
 
 
 def _belongs_to_previous(text: str, at: int) -> bool:
-    """Is the character at `at` a part of the one before: an accent, a joiner, a variation, a skin tone?"""
+    """Whether the character at `at` belongs to the one before it: an accent, a joiner, a variation, a skin tone."""
     character = text[at]
     return (
         unicodedata.category(character) in ("Mn", "Me", "Mc")

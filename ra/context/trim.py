@@ -1,4 +1,4 @@
-"""Shortens text and messages to a size, with a marker by which the rest is read back."""
+"""Shortens text and messages to a size, with a marker that tells how to recall the rest."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
@@ -17,9 +17,9 @@ TERSE = 48  # tokens: with less room the marker is one character, and the refere
 
 
 class Trimmed(Value, frozen=True):
-    """What is left. `indexes` says which of the original messages these are; a marker has the index of what follows.
+    """What is left. `indexes` are the messages' indexes in the original; a marker has the index of the next message.
 
-    `cut` says what was left out and how to recall it, and is empty when nothing was; `kept` is that, by reference.
+    `cut` describes what was left out and how to recall it, empty if nothing was; `kept` has the text by reference.
     """
 
     messages: tuple[Message, ...]
@@ -35,7 +35,7 @@ class Trim(Protocol):
     size: int
 
     def fit(self, limit: int) -> int:
-        """Tokens that are left within the limit."""
+        """The tokens that are left within the limit."""
         ...
 
     def take(self, limit: int) -> Trimmed:
@@ -44,7 +44,7 @@ class Trim(Protocol):
 
 
 def groups(messages: Sequence[Message]) -> list[tuple[Message, ...]]:
-    """Messages in pieces that are never torn: an assistant's message with the results of its calls, or one message."""
+    """The messages in pieces that must stay whole: an answer with the results of its calls, or one message."""
     batches: list[list[Message]] = []
     open_calls: set[str] = set()
     for message in messages:
@@ -64,7 +64,7 @@ class Shortened(Value, frozen=True):
 
 
 def shorten(text: str, limit: int, where: Where, estimator: Estimator) -> Shortened:
-    """Text of at most so many tokens, with a marker at the cut that says how to read the whole."""
+    """At most so many tokens of a text, with a marker at the cut that tells how to recall it."""
     size = estimator.text(text)
     if size <= limit:
         return Shortened(text)
@@ -103,7 +103,7 @@ class ByGroup:
         self._turns = [0, *self._whole_turns()] if turns else []
 
     def _whole_turns(self) -> list[int]:
-        """How many of the newest groups are whole turns that hold an answer, from the fewest to all."""
+        """The numbers of newest groups that form whole turns with an answer, ascending."""
         newest = self._groups[::-1]
         answered = next((index for index, group in enumerate(newest) if group[0].role == "assistant"), len(newest))
         return [count for count, group in enumerate(newest, 1) if count > answered and group[0].role != "assistant"]
@@ -131,7 +131,7 @@ class ByGroup:
         )
 
     def needed(self, index: int) -> int:
-        """The limit at which the message at `index`, and all that came after it, stays."""
+        """The limit that keeps the message at `index` and everything after it."""
         size, first = 0, len(self._messages)
         for group in reversed(self._groups):
             first -= len(group)
@@ -141,20 +141,20 @@ class ByGroup:
         return size + self._marker_size if first else self.size
 
     def _whole(self, count: int) -> Trimmed:
-        """The newest so many groups."""
+        """The newest groups."""
         total = len(self._messages)
         first = total - sum(len(group) for group in self._groups[len(self._groups) - count :])
         return Trimmed(tuple(self._messages[first:]), tuple(range(first, total)), self._newest[count])
 
     def _shortened(self, limit: int) -> Trimmed:
-        """The newest group, its texts cut."""
+        """The newest group, with its texts shortened."""
         has_others = len(self._groups) > 1 and self._marker_size <= limit
         last = ByText(self._groups[-1], self._estimator).take(limit - self._marker_size if has_others else limit)
         first = len(self._messages) - len(self._groups[-1])
         return msgspec.structs.replace(last, indexes=tuple(first + index for index in last.indexes))
 
     def _count(self, limit: int) -> int:
-        """How many of the newest groups fit beside the marker; or the newest one without it."""
+        """The number of newest groups that fit beside the marker; 1 if only the newest fits without it."""
         room = limit - self._marker_size
         count = bisect_right(self._newest, room) - 1 if room >= 0 else 0
         if not count and len(self._newest) > 1 and self._newest[1] <= limit:
@@ -182,9 +182,9 @@ class ByGroup:
 
 
 class ByText:
-    """Shortens text, oldest first, and keeps every message and role as long as their bare frames fit.
+    """Shortens text, oldest first, and keeps every message and role while their empty frames fit.
 
-    What a user typed comes before the files that came with it, and goes last: it keeps up to half of the room.
+    What a user typed is shortened after the files that came with it: it keeps up to half of the limit.
     """
 
     def __init__(self, messages: Sequence[Message], estimator: Estimator, *, where: Where = "both") -> None:
@@ -211,7 +211,7 @@ class ByText:
         texts = [text for message in messages for text in _texts(message.blocks)]
         sizes = [self._estimator.text(text) for text in texts]
         room = limit - self._estimator.messages(messages) + sum(sizes)
-        # A provider refuses empty text, so that a message whose text is gone still holds the mark of the cut.
+        # Providers refuse empty text, so a message without text still has the marker.
         floors = [1] * len(texts)
         if len(messages) == 1 and messages[0].role == "user" and len(texts) > 1:
             floors[0] = max(1, min(room // 2, room - len(texts)))
@@ -238,7 +238,7 @@ class ByText:
         return self._estimator.text(shorten(text, limit, self._where, self._estimator).text)
 
     def _that_fit_bare(self, limit: int) -> int:
-        """How many of the newest messages, in whole groups, fit when nothing but the mark is left of their texts."""
+        """The number of newest messages, in whole groups, that fit with nothing but the marker for text."""
         count = 0
         for group in reversed(groups(self._messages)):
             for message in group:
@@ -251,7 +251,7 @@ class ByText:
 
 
 def transcript(messages: Iterable[Message]) -> str:
-    """Messages as text that a reader can follow, every word of them in it."""
+    """The messages as a readable transcript, with every word of them."""
     return "\n\n".join(f"{message.role}: " + "\n".join(map(_written, message.blocks)) for message in messages)
 
 
@@ -268,7 +268,7 @@ def _written(block: Block) -> str:
 
 
 def _texts(blocks: Iterable[Block | Content]) -> list[str]:
-    """The texts that may be shortened: not what was thought, which is sealed, nor what was called."""
+    """The texts that may be shortened: not thinking, which is signed, and not calls."""
     texts: list[str] = []
     for block in blocks:
         match block:
@@ -282,7 +282,7 @@ def _texts(blocks: Iterable[Block | Content]) -> list[str]:
 
 
 def _with_texts(message: Message, texts: list[str]) -> Message:
-    """The message with these in place of its texts, in order."""
+    """The message with its texts replaced by these, in order."""
     if texts == _texts(message.blocks):
         return message
     replacements = iter(texts)
