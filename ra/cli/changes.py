@@ -1,4 +1,4 @@
-"""Show how a file changed: line numbers, three lines of context, the colours of its language."""
+"""Shows how a file changed: line numbers, three lines of context, syntax colours."""
 
 from collections.abc import Iterator, Sequence
 
@@ -8,20 +8,20 @@ from ra.cli.render import Paper
 from ra.core.events import ChangedLine, FileChange
 from ra.core.text import visible
 
-SHOWN = 40  # lines of a change under a finished call
-ASKED = 120  # lines in a question
+SHOWN = 40  # lines of a change below a finished call
+ASKED = 120  # lines of a change in a permission prompt
 
 _STYLES = {"+": "green", "-": "red", " ": "dim"}
 
 
 def head(change: FileChange) -> str:
-    """`src/cart.py  +3 -1`: the path, once, and how much it is."""
+    """`src/cart.py  +3 -1`: the path and the size of the change."""
     counts = [f"+{change.added}"] * bool(change.added) + [f"-{change.removed}"] * bool(change.removed)
     return visible(" ".join([change.path, *(["(new file)"] if change.created else []), "", *counts]).rstrip())
 
 
 def shown(change: FileChange, paper: Paper, *, most: int = SHOWN, more: str = "") -> str:
-    """The lines of a change, and how to see `more`. A long line is the terminal's business: it copies as one."""
+    """The lines of a change, and how to see `more`. Long lines are left to the terminal: they copy as one line."""
     change = change.at_most(most)
     rows = [row for number, hunk in enumerate(change.hunks) for row in _rows(change, hunk, paper, first=number == 0)]
     hidden = change.left_out
@@ -41,12 +41,12 @@ def _rows(change: FileChange, hunk: Sequence[ChangedLine], paper: Paper, *, firs
 
 
 def _coloured(path: str, hunk: Sequence[ChangedLine], paper: Paper) -> list[Text]:
-    """The code of each line. Removed lines are red as a whole: what goes needs no colours of its own."""
+    """The code of each line. Removed lines are red as a whole: they need no syntax colours."""
     texts = [visible(line.text).replace("\t", "    ") for line in hunk]
     plain = [Text(text, _STYLES[line.sign] if line.sign != " " else "") for text, line in zip(texts, hunk, strict=True)]
     if paper.plain or not paper.colour:
         return plain
-    from rich.syntax import Syntax  # pygments: only where somebody looks at code
+    from rich.syntax import Syntax  # start-up time: pygments, only when code is shown
 
     lexer = Syntax.guess_lexer(path)
     if lexer in ("default", "text"):

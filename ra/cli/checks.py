@@ -1,4 +1,4 @@
-"""Check everything that a run needs: one function for each thing that `ra doctor` looks at."""
+"""Checks everything that a run needs, with one function for each item of `ra doctor`."""
 
 import os
 import shutil
@@ -51,7 +51,7 @@ def config(resolved: Resolved) -> Iterator[Check]:
 
 
 def files(resolved: Resolved, env: Env) -> Iterator[Check]:
-    """Instruction files, skills and commands: what is used, and what is ignored and why."""
+    """Instruction files, skills and commands: which are used, and which are ignored and why."""
     discovered = DiscoveredFiles(resolved, env)
     used = [section.name for section in (*discovered.instructions.sections, *discovered.skill_sections())]
     slash = [f"/{name}" for name, _ in discovered.offers]
@@ -76,7 +76,7 @@ def trust(resolved: Resolved) -> Iterator[Check]:
 
 
 def keys(resolved: Resolved, env: Env) -> Iterator[Check]:
-    """No key is shown, and none is tried: that would cost."""
+    """Shows no key, and tries none: that would cost money."""
     vendors: list[str] = []
     for vendor in VENDORS:
         name = vendor.name
@@ -117,7 +117,7 @@ def model(resolved: Resolved, env: Env) -> Iterator[Check]:
 
 
 def _own_server(name: ProviderName, settings: ProviderSettings, env: Env) -> Iterator[Check]:
-    """A server on this machine may be asked whether it listens; it costs nothing."""
+    """Asks a server on this machine whether it listens, which costs nothing."""
     if name in IN_PROCESS:
         return
     url = urlsplit(account.account(name, settings, env).base_url)
@@ -145,7 +145,7 @@ def local_model(resolved: Resolved) -> Iterator[Check]:
 
 
 def sandbox(resolved: Resolved, env: Env, setting: Literal["auto", "off"]) -> Iterator[Check]:
-    """Looked for and tried out as a run would do it."""
+    """Locates the sandbox and tries it out as a run would do it."""
     if setting == "off":
         yield Check("sandbox", "warning", "switched off: Bash asks for each command", "leave out --sandbox off")
         return
@@ -222,7 +222,7 @@ def store(resolved: Resolved) -> Iterator[Check]:
 
 
 def mcp(resolved: Resolved, *, now: float) -> Iterator[Check]:
-    """What is known of the servers; none is started."""
+    """Reports what is known of the servers without starting any."""
     servers = [server for server in resolved.config.agent.mcp_servers if server.enabled]
     shelf = Shelf(resolved.data_dir / "mcp")
     if not servers:
@@ -244,7 +244,7 @@ def mcp(resolved: Resolved, *, now: float) -> Iterator[Check]:
 
 
 def unreadable(error: RaError, env: Env) -> Check:
-    """A configuration that cannot be read hides all the rest."""
+    """The only check when the configuration cannot be read."""
     return Check("config", "problem", str(error), f"fix it; your own file is {paths.user_file(env)}")
 
 
@@ -282,5 +282,5 @@ def as_json(checks: list[Check]) -> bytes:
 
 
 def home_short(text: str, home: str) -> str:
-    """`/home/ann/x` is `~/x` to read."""
+    """Abbreviates the home folder: `/home/ann/x` becomes `~/x`."""
     return text.replace(str(Path(home)), "~") if home and home != "/" else text

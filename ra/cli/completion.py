@@ -1,7 +1,7 @@
-"""Complete words for the shell, on every press of Tab; nothing is imported that this does not need.
+"""Completes words for the shell on every Tab, and imports nothing that this does not need.
 
-`ra --show-completion SHELL` prints a script that calls `ra --complete WORD…`; that answers with a line for each word
-that fits, `word<Tab>meaning`, and with none where the shell should offer files.
+`ra --show-completion SHELL` prints a script that calls `ra --complete WORD…`, which prints a line `word<Tab>meaning`
+for each match, and none if the shell should offer files.
 """
 
 import contextlib
@@ -18,10 +18,10 @@ from ra.core.errors import RaError, UsageError, UserError
 from ra.core.text import visible_line
 
 Word = tuple[str, str]
-"""A word and what it means."""
+"""A word and its meaning."""
 
 WORDS = Path(__file__).with_name("words.json")
-"""The subcommands and options of each command, generated: reading them from Typer would take 100 ms."""
+"""The subcommands and options of each command. Generated, because reading them from Typer would take 100 ms."""
 
 SCRIPTS = {
     "bash": """\
@@ -70,8 +70,8 @@ _WITH_SESSION = {"sessions show", "sessions export", "sessions rm", "sessions fo
 
 
 def complete(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> list[Word]:
-    """What fits the last of `words`, which are all that stand behind the program's name."""
-    *before, last = [word for word in words if word != "="] or [""]  # bash takes --flag=value apart
+    """The completions of the last of `words`, which are all words after the program's name."""
+    *before, last = [word for word in words if word != "="] or [""]  # bash splits --flag=value
     if before and before[-1] == "@":  # bash takes @ for a word of its own, and offers files that begin so by itself
         return _references(last, cwd) if last and not _is_begun(last, cwd) else []
     if last.startswith("@") and not last.startswith("@@"):
@@ -79,20 +79,20 @@ def complete(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> list[Wo
     index = flags.command_in(before)
     previous = before[-1] if before else ""
     name, equals, begun = last.partition("=")
-    if equals and name.startswith("--"):  # zsh and fish do not
+    if equals and name.startswith("--"):  # zsh and fish do not split it
         return [(f"{name}={value}", meaning) for value, meaning in _values(name, env, cwd) if value.startswith(begun)]
     if index is not None:
         return _of_command(before[index:], last, env, cwd)
     if flags.takes_value(previous) or (previous in flags.BY_FLAG and flags.BY_FLAG[previous].kind == "optional"):
         return _fitting(_values(previous, env, cwd), last)
     offered = [(option, flag.help) for flag in flags.ALL for option in flag.names]
-    if not list(flags.prompt_words(before)) and "--" not in before:  # no word of a prompt has been said
+    if not list(flags.prompt_words(before)) and "--" not in before:  # no word of a prompt precedes it
         offered += flags.COMMANDS.items()
     return _fitting(offered, last)
 
 
 def _of_command(words: Sequence[str], last: str, env: Mapping[str, str], cwd: Path) -> list[Word]:
-    """Subcommands and options of a command, and values of those that a run has too."""
+    """Subcommands and options of a command, and the values of those that a run has, too."""
     previous = words[-1]
     if previous.startswith("-") and (values := _values(previous, env, cwd)):
         return _fitting(values, last)
@@ -115,7 +115,7 @@ def _table() -> dict[str, dict[str, str]]:
 
 
 def install(shell: str, env: Mapping[str, str]) -> tuple[Path, Path | None]:
-    """Write the script, and for bash and zsh a line in their start-up file. Where both are. Raises UserError."""
+    """Writes the script, and for bash and zsh a line in their start-up file. Returns both paths. Raises UserError."""
     shell = shell or Path(env.get("SHELL", "")).name
     text = script(shell)
     home = Path(env.get("HOME") or "~").expanduser()
@@ -157,14 +157,14 @@ def _write(file: Path, text: str) -> Path:
 
 
 def _is_begun(path: str, cwd: Path) -> bool:
-    from ra.cli.repl.offers import paths as begun_so  # only where a file is looked for
+    from ra.cli.repl.offers import paths as begun_so  # start-up time: only to complete files
 
     return any(True for _ in begun_so(path, cwd))
 
 
 def _references(begun: str, cwd: Path) -> list[Word]:
-    """What an @ may name; without paths that the shell would have to quote."""
-    from ra.cli.project_files import ProjectFiles, insertable  # only where a file is looked for
+    """The completions after an @, without paths that the shell would have to quote."""
+    from ra.cli.project_files import ProjectFiles, insertable  # start-up time: only to complete files
     from ra.cli.repl.offers import references
 
     meanings = dict(references(begun, cwd, ProjectFiles(root=paths.git_root(cwd) or cwd, cwd=cwd)))
@@ -177,7 +177,7 @@ def _fitting(words: Iterable[Word], begun: str) -> list[Word]:
 
 
 def _values(name: str, env: Mapping[str, str], cwd: Path) -> list[Word]:
-    """What a flag may be set to; nothing where that could be anything, or a file."""
+    """The values of a flag; none if it takes any text, or a file."""
     flag = flags.BY_FLAG.get(name)
     lookup = "session" if name == "--session" else flag.lookup if flag is not None else ""
     match lookup:
@@ -196,7 +196,7 @@ def _values(name: str, env: Mapping[str, str], cwd: Path) -> list[Word]:
 
 
 def _sessions(env: Mapping[str, str], cwd: Path) -> list[Word]:
-    """The latest of this project."""
+    """The latest sessions of this project."""
     from ra.timeline.sqlite import SqliteStore
 
     project = str(paths.git_root(cwd) or cwd)
@@ -205,7 +205,7 @@ def _sessions(env: Mapping[str, str], cwd: Path) -> list[Word]:
 
 
 def run(argv: Sequence[str]) -> int:
-    """`--complete WORD…`: never an error, since nobody would see it."""
+    """Answers `--complete WORD…`. Never reports an error, since nobody would see it."""
     matches: list[Word] = []
     with contextlib.suppress(RaError, OSError):
         matches = complete([flags.clean(word) for word in argv], os.environ, Path.cwd())

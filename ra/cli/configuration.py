@@ -1,4 +1,4 @@
-"""Read the configuration and the options that the flags of a run ask for."""
+"""Reads the configuration and the options that the flags of a run set."""
 
 import argparse
 import sys
@@ -19,7 +19,7 @@ def read_config(
     trusting: bool = False,
     cwd: Path | None = None,
 ) -> Resolved:
-    """The configuration as it is now, for this agent or the one that a flag named."""
+    """The current configuration for this agent, or for the one that a flag names."""
     return resolve(
         cwd=cwd or Path.cwd(),
         env=env,
@@ -32,7 +32,7 @@ def read_config(
 
 
 def options(args: argparse.Namespace, streams: Streams | None) -> Options:
-    """What the flags allow; without streams a program asks, and nobody can be asked back."""
+    """The options that the flags set. Without streams, a program is calling, and there is nobody to ask."""
     terminal = streams is not None and on_terminal(streams)
     return Options(
         tools=not args.no_tools,
@@ -49,5 +49,5 @@ def options(args: argparse.Namespace, streams: Streams | None) -> Options:
 
 
 def on_terminal(streams: Streams) -> bool:
-    """Is there a person who can be asked?"""
+    """Whether there is a person to ask."""
     return streams.err_tty and sys.stdin is not None and sys.stdin.isatty()

@@ -1,4 +1,4 @@
-"""Show a request by source: tier, tokens, share of the window, cached or new, price, and what was cut."""
+"""Shows a request by source: tier, tokens, share of the window, cached or new, price, and what was left out."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -39,7 +39,7 @@ def _cells(row: Row, most: int) -> list[str]:
 
 
 def as_dict(report: Report) -> dict[str, Any]:
-    """The JSON that scripts read: the names are those of the documentation."""
+    """The JSON for scripts; the documentation lists the names."""
     return {
         "model": report.model,
         "window": report.window,
@@ -55,7 +55,7 @@ def _row_dict(row: Row) -> Mapping[str, Any]:
 
 
 def previewed(plan: CompactionPreview) -> str:
-    """What a compaction would do, and from when on it pays; a model that costs nothing has no such line."""
+    """What a compaction would do, and when it would pay for itself (unless the model costs nothing)."""
     if not plan.worth:
         return f"Nothing to gain: {plan.before:,} tokens would become {plan.after:,}.\n"
     most = "at most " if plan.strategy == "summarize" else ""  # how long a summary gets is known when it is there
@@ -90,14 +90,14 @@ def told_difference(difference: Difference | None, snapshot: Snapshot) -> str:
 
 
 async def dry_run(session: Session, prepared: Prepared, streams: Streams, *, as_json: bool) -> int:
-    """What would be sent, by the code that sends it. Nothing is sent, and nothing is recorded."""
+    """Shows what would be sent, built by the code that sends it. Sends nothing and records nothing."""
     snapshot = await session.preview(prepared.message)
     show_report(snapshot.report, streams, as_json=as_json)
     return 0
 
 
 def show_context(app: App, prepared: Prepared, streams: Streams) -> int:
-    """What was found, in the order in which the model gets it, what it can ask for, and what is ignored and why."""
+    """Shows the context in the order of the request, what the model can load, and what is ignored and why."""
     skills = app.files.skill_sections() if app.options.tools else ()
     for section in (*app.discovered, *skills):
         streams.out(f"{visible_line(section.name)}\t{section.tier}\t{len(section.content.encode()):,} bytes\n")

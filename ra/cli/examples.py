@@ -1,4 +1,4 @@
-"""What the help of each command shows besides its flags: examples to type, and which command comes next."""
+"""Adds to the help of each command: examples to type, and the commands that usually follow."""
 
 from functools import partial
 from typing import Any, NamedTuple
@@ -7,7 +7,7 @@ import typer
 
 
 class Examples(NamedTuple):
-    """Lines to type, each with what it does, and the commands that one usually wants afterwards."""
+    """Lines to type with their effects, and the commands that usually follow."""
 
     lines: dict[str, str]
     next: str = ""
@@ -190,7 +190,7 @@ COMMANDS["daemon"] = COMMANDS["serve"]
 
 
 def teach(command: Any, path: str) -> None:
-    """Put the examples of a command and of its subcommands under their help texts."""
+    """Adds the examples of a command and of its subcommands to their help texts."""
     if path in COMMANDS:
         paragraphs = [" ".join(text.split()) for text in (command.help or "").split("\n\n")]
         command.help = "\n\n".join([*paragraphs, *_shown(COMMANDS[path])])
@@ -205,7 +205,7 @@ _VALUES = {"<str>": "TEXT", "<list[str]>": "TEXT", "<path>": "PATH", "<list[path
 
 
 def name_values(command: Any) -> None:
-    """Show values by words that people know. Typer shows Python types: `<int range>`, `<bool>` beside a switch."""
+    """Names values with words that people know. Typer shows Python types: `<int range>`, `<bool>` beside a switch."""
     for param in (*command.params, command.get_help_option(typer.Context(command))):
         param.display_type_rich = partial(_value, param)
 

@@ -1,4 +1,4 @@
-"""Say what to type instead of a flag that ra does not have, or that lacks its value; loaded for such a line only."""
+"""Suggests a correction for an unknown flag or a missing value; loaded only for such a line."""
 
 import re
 
@@ -123,7 +123,7 @@ ELSEWHERE = {
     "--yes": _NO_QUESTIONS,
     "--yolo": _EDITS,
 }
-"""Flags of other programs, in lower case where they are long, and what does the same here."""
+"""Other programs' flags (long ones in lower case), and what does the same here."""
 
 PROVIDERS = {
     "chatgpt": "--provider openai",
@@ -141,20 +141,20 @@ PROVIDERS = {
     "together": _SERVER,
     "vllm": "export OPENAI_BASE_URL=http://127.0.0.1:8000/v1, then --provider openai-chat -m MODEL",
 }
-"""Names that are no providers here, and what reaches what they mean."""
+"""Names that are not providers here, and how to reach what they mean."""
 
 VALUE_HELP = {
     "--agent": "ra agent list shows them",
     "--model": "ra models lists them",
     "--resume": "ra -c continues the latest session; ra sessions list shows all",
 }
-"""Where the values of a flag are found."""
+"""Where to find the values of a flag."""
 
 AFTER_DASHES = "A prompt that begins with a dash goes after `--`."
 
 
 def unknown(flag: str) -> str:
-    """What to say about a flag that ra does not have."""
+    """The message about an unknown flag."""
     if advice := ELSEWHERE.get(flag if len(flag) == 2 else flag.lower()):
         return f"Unknown flag {flag}; what you want is: {advice}. {AFTER_DASHES}"
     name = flag.lstrip("-").lower()
@@ -171,7 +171,7 @@ def unknown(flag: str) -> str:
 
 
 def _near(name: str) -> str:
-    """The flag that a misspelt one is near to: `continue-session`, `out`, `modle`."""
+    """The flag that a misspelt one resembles: `continue-session`, `out`, `modle`."""
     own = [flag.removeprefix("--") for flag in flags.BY_FLAG if flag.startswith("--")]
     others = [flag.removeprefix("--") for flag in ELSEWHERE if flag.startswith("--")]
     longer = next((flag for flag in own if name.startswith(f"{flag}-")), "")
@@ -186,7 +186,7 @@ def missing_value(flag: flags.Flag) -> str:
 
 
 def superfluous_value(flag: flags.Flag, value: str) -> str:
-    """`-help` is read as -h with the value "elp"; `--continue=4f` gives a value to a switch."""
+    """The message about a switch with a value: `-help` parses as -h with the value "elp"; `--continue=4f`."""
     for short in (name for name in flag.names if len(name) == 2):
         if f"-{short}{value}" in flags.BY_FLAG:
             return f"There is no flag {short}{value}; did you mean -{short}{value}?"
@@ -197,7 +197,7 @@ def superfluous_value(flag: flags.Flag, value: str) -> str:
 
 
 def wrong_provider(name: str) -> str:
-    """What to say about a provider that does not exist."""
+    """The message about an unknown provider."""
     lower = name.lower()
     if lower in flags.PROVIDERS:
         return f"--provider {name}: write it in lower case: --provider {lower}"

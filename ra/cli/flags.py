@@ -1,6 +1,6 @@
-"""The flags of a run, declared once: the parser, `ra --help`, shell completion and the reference are made from them.
+"""Declares the flags of a run, for the parser, `ra --help`, shell completion and the reference.
 
-The parser is argparse, because importing Typer costs more time than sending a request.
+The parser is argparse, because importing Typer takes longer than sending a request.
 """
 
 import argparse
@@ -40,7 +40,7 @@ COMMANDS = {
     "trust": "trust this project's hooks, resolvers and commands",
     "wiki": "search folders of Markdown",
 }
-ALIASES = {"daemon": "serve"}  # what agentx calls it
+ALIASES = {"daemon": "serve"}  # agentx's name for it
 
 DESCRIPTION = "Ask a model, and control every token that it sees."
 
@@ -55,17 +55,17 @@ EXAMPLES = {
 SHELLS = ("bash", "zsh", "fish")
 
 Kind = Literal["switch", "value", "list", "optional"]
-"""`value` takes one, `list` may be repeated, `optional` may stand without its value."""
+"""`value` takes one value, `list` may be repeated, the value of `optional` may be missing."""
 
 Dynamic = Literal["", "session", "model", "agent"]
-"""Values that are looked up when Tab is pressed."""
+"""The values that Tab looks up when it is pressed."""
 
 
 class Flag(Value, frozen=True):
     """One flag of a run.
 
-    `key` is the configuration key that it sets. `strict` refuses a value that is not among `choices`. `sets` is what a
-    switch writes into `field`, in place of true.
+    `key` is the configuration key that it sets. `strict` refuses a value that is not among `choices`. `sets` is the
+    value that a switch stores in `field` instead of true.
     """
 
     names: tuple[str, ...]
@@ -83,7 +83,7 @@ class Flag(Value, frozen=True):
 
     @property
     def dest(self) -> str:
-        """The attribute of the parsed arguments."""
+        """The name of the attribute of the parsed arguments."""
         return self.field or self.names[-1].removeprefix("--").replace("-", "_")
 
 
@@ -92,7 +92,7 @@ def _switch(*names: str, help: str, field: str = "", sets: str = "") -> Flag:
 
 
 def _setting(*names: str, key: str, value: str, help: str = "", choices: tuple[str, ...] = (), **more: Any) -> Flag:
-    """A flag that sets a key of the configuration, which also checks the value."""
+    """A flag that sets a key of the configuration, which also validates the value."""
     return Flag(names, help or _listed(*choices), "value", value, choices, key=key, **more)
 
 
@@ -222,7 +222,7 @@ BY_FLAG: dict[str, Flag] = {name: flag for flag in ALL for name in flag.names}
 
 
 class UnreadableFlags(UsageError):
-    """A line that the parser refused, in the parser's words; `flag_hints.explain` says what to type instead."""
+    """The parser refused a line; the text is the parser's. `flag_hints.explain` says what to type instead."""
 
 
 class _Parser(argparse.ArgumentParser):
@@ -254,7 +254,7 @@ def parser(program: str = "ra") -> argparse.ArgumentParser:
 
 
 def settings(args: argparse.Namespace) -> dict[str, tuple[Any, str]]:
-    """What the flags set: dotted key → (value, flag). The configuration reads the value's text as the key's type."""
+    """The settings from flags: dotted key → (value, flag). The configuration parses the text as the key's type."""
     values: dict[str, tuple[Any, str]] = {}
     for flag in ALL:
         value = getattr(args, flag.dest) if flag.key else None
@@ -284,12 +284,12 @@ def parse(argv: Sequence[str], program: str = "ra") -> argparse.Namespace:
 
 
 def clean(word: str) -> str:
-    """Bytes that are no UTF-8 come from the system as lone surrogates, which nothing can store or send."""
+    """Replaces lone surrogates, Python's form of bytes that are not UTF-8: they can be neither stored nor sent."""
     return os.fsencode(word).decode("utf-8", "replace") if any("\ud800" <= c <= "\udfff" for c in word) else word
 
 
 def wants_json(argv: Sequence[str]) -> bool:
-    """Whether a script asked for JSON, even in a line that cannot be read otherwise."""
+    """Whether a script asked for JSON, even in a line that cannot be parsed otherwise."""
     words = argv[: argv.index("--")] if "--" in argv else argv
     forms = {"json", "stream-json"}
     spaced = any(flag == "--output-format" and form in forms for flag, form in itertools.pairwise(words))
@@ -303,7 +303,7 @@ def takes_value(word: str) -> bool:
 
 
 def prompt_words(argv: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """The words that are neither flags nor values of flags, with their positions; all that follow `--` are."""
+    """The words that are neither flags nor their values, with their positions; after `--`, all words are."""
     index = 0
     while index < len(argv):
         word = argv[index]
@@ -316,7 +316,7 @@ def prompt_words(argv: Sequence[str]) -> Iterator[tuple[int, str]]:
 
 
 def command_in(argv: Sequence[str]) -> int | None:
-    """Where in argv a command stands: the first word, with nothing but flags of a run before it."""
+    """The position of a command in argv: the first word, if only flags of a run precede it."""
     index, word = next(prompt_words(argv), (0, ""))
     return index if (word in COMMANDS or word in ALIASES) and "--" not in argv[:index] else None
 

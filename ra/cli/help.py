@@ -1,4 +1,4 @@
-"""`ra --help`, drawn by Typer from the declaration of the flags, so that it looks like the help of the commands."""
+"""Shows `ra --help` with Typer, from the declared flags, so that it looks like the help of the commands."""
 
 import inspect
 from typing import Annotated, Any
@@ -27,11 +27,11 @@ def _text() -> str:
 
 
 def _nothing() -> None:
-    """Typer needs a function for each line of its list."""
+    """Typer needs a function for each row of its list."""
 
 
 def _run() -> Any:
-    """A function whose parameters are the flags: what Typer reads a command from."""
+    """A function whose parameters are the flags, which is how Typer reads a command."""
 
     def run(**_: object) -> None:
         """Never called."""
@@ -51,7 +51,7 @@ def _parameter(flag: flags.Flag, group: str) -> inspect.Parameter:
     metavar = "|".join(flag.choices) if flag.strict and not flag.value else flag.value
     option = typer.Option(*flag.names, help=flag.help, metavar=metavar, rich_help_panel=group, show_default=False)
     kind = bool if flag.kind == "switch" else str
-    name = flag.names[-1].removeprefix("--").replace("-", "_") + "_"  # `continue` is a word of Python
+    name = flag.names[-1].removeprefix("--").replace("-", "_") + "_"  # `continue` is a keyword of Python
     default = False if kind is bool else None
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, option])

@@ -1,4 +1,4 @@
-"""Start `ra`: run a command, answer a prompt, or open the interactive prompt."""
+"""Starts `ra`: runs a command, answers a prompt, or opens the interactive prompt."""
 
 import sys
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 
 def agentx(argv: Sequence[str] | None = None) -> NoReturn:
-    """The same program under the name that the daemon's users know."""
+    """The same program under the name that users of the daemon expect."""
     sys.exit(start(list(sys.argv[1:] if argv is None else argv), program="agentx"))
 
 
@@ -21,7 +21,7 @@ def start(argv: list[str], *, program: str) -> int:
     isolate()
     try:
         return _start(argv, program=program)
-    except KeyboardInterrupt:  # also while modules are loaded
+    except KeyboardInterrupt:  # also while modules are loading
         return 130
     except MemoryError:
         sys.stderr.write(f"{program}: There is not enough memory. What was recorded is kept; `ra -c` goes on.\n")
@@ -29,10 +29,10 @@ def start(argv: list[str], *, program: str) -> int:
 
 
 def isolate() -> None:
-    """Where a launcher has not started Python isolated: nothing is imported from where PYTHONPATH leads.
+    """Removes the paths of PYTHONPATH from the import path, unless the launcher started Python isolated.
 
-    A project often stands there (PYTHONPATH=src), and a command in the sandbox could put a module there. What holds ra
-    itself stays.
+    PYTHONPATH often contains a project (PYTHONPATH=src), where a command in the sandbox could put a module. The path of
+    ra itself stays.
     """
     import os
 
@@ -50,7 +50,7 @@ def _start(argv: list[str], *, program: str) -> int:
     from ra.core.errors import RaError, UsageError
 
     if argv[:1] == ["--complete"]:
-        from ra.cli.completion import run  # for the shell's Tab key
+        from ra.cli.completion import run  # start-up time: only for the shell's Tab key
 
         return run(argv[1:])
     index = flags.command_in(argv)
@@ -66,11 +66,11 @@ def _start(argv: list[str], *, program: str) -> int:
             args = flags.parse(argv, program)
             if not args.help:
                 return run_prompt(args)
-            from ra.cli.help import show  # Typer and Rich: 100 ms that a prompt does not pay
+            from ra.cli.help import show  # start-up time: Typer and Rich take 100 ms
 
             show(program)
             return 0
-        from ra.cli.commands import run_command  # Typer and Rich again
+        from ra.cli.commands import run_command  # start-up time: Typer and Rich
 
         return run_command(argv[:index], argv[index:], program=program)
     except RaError as error:
@@ -79,10 +79,10 @@ def _start(argv: list[str], *, program: str) -> int:
 
         message = str(error)
         if isinstance(error, flags.UnreadableFlags):
-            from ra.cli import flag_hints  # only such a line needs them
+            from ra.cli import flag_hints  # start-up time: only for refused lines
 
             message = flag_hints.explain(error)
-        if index is None and flags.wants_json(argv):  # a wrong flag: nobody has answered yet
+        if index is None and flags.wants_json(argv):  # a wrong flag, and no command that answers in JSON
             JsonFace(Streams({}), stream=False).hear(no_start(message))
         else:
             Streams({}).err(f"{program}: {visible(message)}\n")
@@ -90,7 +90,7 @@ def _start(argv: list[str], *, program: str) -> int:
 
 
 def _has_piped_text() -> bool:
-    """Whether stdin is a pipe or a file: an empty device, such as a script's, has nothing to say."""
+    """Whether stdin is a pipe or a file. An empty device, such as a script's, has no text."""
     import os
     import stat
 
@@ -109,6 +109,6 @@ def _version(program: str) -> int:
     except OSError as error:
         import os
 
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # Python flushes once more on exit
         return 0 if isinstance(error, BrokenPipeError) else 1
     return 0

@@ -1,8 +1,8 @@
-"""Render Markdown while it is being written, line by line: what is finished is printed once.
+"""Renders Markdown line by line while it is being written, and prints each finished line once.
 
-Nothing that stands on the screen is ever drawn again, so an answer of any length costs what its lines cost. Of the line
-that is still open the caller shows the source. Line ends are kept as they came: a list of short lines stays one, and
-what is copied from the terminal is what the model wrote. Code has no frame and no padding, for the same reason.
+Nothing on the screen is ever redrawn, so the cost of an answer is the cost of its lines. The caller shows the source of
+the unfinished line. Line ends stay as they came: a list of short lines remains one, and what is copied from the
+terminal is what the model wrote. Code has no frame and no padding, for the same reason.
 """
 
 import re
@@ -19,12 +19,12 @@ from rich.text import Text
 from ra.cli.render import Paper
 from ra.core.text import visible
 
-CONTEXT = 60  # lines of a code block before the new ones, so that a string over several lines is seen as one
+CONTEXT = 60  # lines of a code block before the new ones, so that multi-line strings are highlighted as such
 PIECE = 100  # lines of code that are highlighted at once
-REST = 2000  # characters of the open line that are worth showing
+REST = 2000  # characters of the unfinished line that are worth showing
 LONG = 8000  # characters of a line, and marks in it, up to which it is read as Markdown: hostile ones take for ever
 MARKS = 400
-TABLE = 200  # rows that a table may have before it is shown in pieces
+TABLE = 200  # rows of a table before it is shown in pieces
 
 _FENCE = re.compile(r"^(?P<indent>\s*)(?P<mark>`{3,}|~{3,})\s*(?P<language>[\w+#.-]*)[^`]*$")
 _HEADING = re.compile(r"^ {0,3}(#{1,6})\s+(.*)$")
@@ -39,11 +39,11 @@ _STYLES = {"strong": "bold", "em": "italic", "s": "strike", "link": "underline"}
 
 
 class MarkdownStream:
-    """`feed` text as it comes, print what `take` gives, show `rest` until more comes; `finish` ends it."""
+    """`feed` text, print what `take` returns, show `rest` until more arrives; `finish` ends it."""
 
     def __init__(self, paper: Paper) -> None:
         self._paper = paper
-        self._open: list[str] = []  # pieces of the line that has not ended
+        self._open: list[str] = []  # pieces of the unfinished line
         self._lines: deque[str] = deque()
         self._fence: _Fence | None = None
         self._rows: list[str] = []
@@ -60,11 +60,11 @@ class MarkdownStream:
 
     @property
     def more(self) -> bool:
-        """Are there finished lines that were not taken yet?"""
+        """Whether there are finished lines that were not taken yet."""
         return bool(self._lines)
 
     def take(self, most: int = PIECE) -> str:
-        """The next finished lines, rendered: at most so many of the source, so that a caller can do other things."""
+        """The next finished lines, rendered: at most `most` lines of source, so that the caller stays responsive."""
         lines = (self._lines.popleft() for _ in range(min(most, len(self._lines))))
         parts = [self._line(visible(line.removesuffix("\r"))) for line in lines]
         if self._fence is not None:
@@ -72,7 +72,7 @@ class MarkdownStream:
         return "".join(parts)
 
     def rest(self) -> str:
-        """The source of what is not finished; of a long line the end."""
+        """The source of what is not finished; only the end of a long line."""
         end: list[str] = []
         length = 0
         for piece in reversed(self._open):
@@ -83,7 +83,7 @@ class MarkdownStream:
         return "\n".join([*self._rows[-PIECE:], visible("".join(reversed(end))[-REST:].removesuffix("\r"))])
 
     def finish(self) -> str:
-        """Everything that is left. The stream is as new afterwards."""
+        """Returns everything that is left, and resets the stream."""
         if any(self._open):
             self.feed("\n")
         parts = []
@@ -134,7 +134,7 @@ class MarkdownStream:
         return self._wrapped(self._text(line.strip()), head=indent)
 
     def _wrapped(self, text: Text, *, head: str = "", each: bool = False) -> str:
-        """Words wrapped to the width, under each other behind `head`; with `each` it stands before every line."""
+        """Words wrapped to the width, indented to the end of `head`; `each` repeats the head on every line."""
         head = head[: self._paper.width // 2]
         room = self._paper.width - cell_len(head)
         lines = text.wrap(self._paper.console, room)
@@ -199,7 +199,7 @@ class MarkdownStream:
 
 
 class _Fence:
-    """A code block that is still open."""
+    """A code block that has not ended."""
 
     def __init__(self, mark: str, indent: int, language: str) -> None:
         self.mark = mark
@@ -221,7 +221,7 @@ def _cells(row: str) -> list[str]:
 
 
 def _add(text: Text, token: Token, styles: list[str]) -> None:
-    """Add one piece of a line. A link shows where it leads: nothing is hidden behind words."""
+    """Adds one piece of a line. A link shows its target, so that its text cannot hide it."""
     kind, _, edge = token.type.rpartition("_")
     if edge == "open" and kind in _STYLES:
         styles.append(_STYLES[kind])

@@ -1,4 +1,4 @@
-"""Answer words that were meant as a command, a flag, a file or a model, instead of paying for them as a prompt."""
+"""Recognizes words that were meant as a command, flag, file or model, instead of billing them as a prompt."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -24,15 +24,15 @@ SUBCOMMANDS = {
     *("list", "ls", "show", "add", "rm", "remove", "delete", "get", "set", "status", "info"),
     *("resume", "edit", "export", "search", "login", "logout"),
 }
-"""What any program's commands are followed by."""
+"""Subcommands that follow commands in any program."""
 
 ALSO_NOUNS = {"status", "info", "search", "edit", "export", "show"}
-"""Subcommands that may end a short prompt: `web search`, `review status`."""
+"""Subcommands that may also end a short prompt: `web search`, `review status`."""
 
 LOOKING = ("list", "ls", "show", "view")
 
 BEFORE_A_SENTENCE = ("ask", "chat", "exec", "prompt", "query", "ra")
-"""Words that other programs are called with before the prompt, which stands in quotes."""
+"""Words that precede the quoted prompt in other programs."""
 
 USE_WORDS = 3  # switch to opus
 
@@ -43,20 +43,20 @@ FILES = {
     *("kt", "log", "md", "pdf", "php", "png", "py", "rb", "rs", "sh", "sql", "swift", "toml", "ts", "tsx", "txt"),
     *("xml", "yaml", "yml"),
 }
-"""Endings that make a file's name of a word; `node.js` may be a prompt."""
+"""Endings that mark a word as a file name; `node.js` may be a prompt."""
 
 SHELL_WORDS = {"ls", "pwd", "cd", "cat", "git", "make", "pip", "npm", "pytest", "top", "ps", "vim", "nano", "man"}
 
 
 class Meant(Value, frozen=True):
-    """What a line was meant as: `run` are words to run in its place, else `words` say what to type."""
+    """The intended meaning of a line: `run` are the words to run instead; otherwise `words` say what to type."""
 
     words: str = ""
     run: tuple[str, ...] = ()
 
 
 def on_command_line(argv: Sequence[str], program: str = "ra", *, piped: bool = False) -> Meant | None:
-    """What these arguments were meant as; None for a prompt. `piped`: there is text for the prompt to be about."""
+    """The intended meaning of these arguments; None for a prompt. `piped`: the prompt may be about piped text."""
     if "--" in argv:
         return None
     words = [word for _, word in flags.prompt_words(argv)]
@@ -87,7 +87,7 @@ def _anyway(prompt: str, program: str) -> str:
 
 
 def _slash_command(prompt: str, program: str) -> str:
-    """`/compact the plan`: a command of the interactive prompt with what belongs to it."""
+    """`/compact the plan`: a command of the interactive prompt with its argument."""
     name = re.match(r"/([a-z]+) +\S", prompt.lower())
     if name is None or _exists(f"/{name[1]}"):
         return ""
@@ -98,7 +98,7 @@ def _slash_command(prompt: str, program: str) -> str:
 
 
 def _is_own_command(name: str) -> bool:
-    """Whether the user or the project has a command file of this name, here or in a folder above."""
+    """Whether the user or the project has a command file of this name, here or in a parent folder."""
     here = Path.cwd()
     return any(
         _exists(f"{folder}/{kind}/commands/{name}.md") for folder in (here, *here.parents, "~") for kind in KINDS
@@ -138,7 +138,7 @@ def _several(words: Sequence[str], program: str) -> str:
 
 
 def _other_order(first: str, second: str) -> str:
-    """`list sessions`, `hlep sessions`, and `ra sessions` behind the program's own name."""
+    """`list sessions`, `hlep sessions`, and `ra sessions` after the program's own name."""
     command = next((name for name in (second, f"{second}s") if name in flags.COMMANDS), "")
     if not command:
         return ""
@@ -150,9 +150,9 @@ def _other_order(first: str, second: str) -> str:
 
 
 def _single(word: str, program: str, *, about: bool) -> str:
-    """One word that is meant as something else than a prompt: as it stands, or misspelt.
+    """A single word that is meant as something other than a prompt, exact or misspelt.
 
-    `about`: the prompt is about a text or a conversation, so that one word may well be all of it.
+    `about`: the prompt is about a text or a conversation, so one word may well be all of it.
     """
     lower = word.lower().rstrip("?!.").removesuffix("()")
     none = f"There is no command {word};"
@@ -165,7 +165,7 @@ def _single(word: str, program: str, *, about: bool) -> str:
         return f"{word} is a command of the interactive prompt: start {program}, then type it there."
     if command := _close(lower, flags.COMMANDS):
         return f"{none} did you mean {program} {command}?"
-    if not (about and word.isalpha()) and (hint := _thing(word, program)):  # `git diff | ra tests` is no folder
+    if not (about and word.isalpha()) and (hint := _thing(word, program)):  # in `git diff | ra tests`, no folder
         return hint
     if flag := _close(lower, ("help", "version")):
         return f"{none} did you mean {program} --{flag}?"
@@ -183,8 +183,8 @@ def _single(word: str, program: str, *, about: bool) -> str:
 
 
 def _elsewhere(word: str, program: str, *, sure: bool = False) -> str:
-    """What to type for a command of other programs."""
-    from ra.cli import other_programs  # only for a word or two
+    """What to type for another program's command."""
+    from ra.cli import other_programs  # start-up time: only for one or two words
 
     if sure and word not in other_programs.SURE:
         return ""
@@ -193,14 +193,14 @@ def _elsewhere(word: str, program: str, *, sure: bool = False) -> str:
 
 
 def _row(word: str) -> str:
-    from ra.cli import other_programs  # as above
+    from ra.cli import other_programs  # start-up time: as above
 
     row = other_programs.BY_WORD.get(word)
     return row.shell if row is not None else ""
 
 
 def _thing(word: str, program: str) -> str:
-    """What to do with a file, a page or a model that stands alone."""
+    """What to do with a file, page or model without any other words."""
     lower, name = word.lower(), word.removeprefix("@")
     if name and _exists(name):
         kind = "folder" if Path(name).expanduser().is_dir() else "file"
@@ -219,20 +219,20 @@ def _thing(word: str, program: str) -> str:
 
 
 def _file_near(name: str) -> str:
-    """The file here that a name with an ending or capitals is near to: `notes.tx`, `README`."""
+    """The file here that a name with an ending or capitals resembles: `notes.tx`, `README`."""
     if not re.fullmatch(r"[\w-]*\.\w+|[A-Z][A-Z_]+", name):
         return ""
     names = [path.name for path in Path.cwd().iterdir()] if _exists(".") else []
-    from ra.cli import spelling  # only for a word that stands alone
+    from ra.cli import spelling  # start-up time: only for a single word
 
     stems = (file for file in names if file.lower() == name.lower() or file.rpartition(".")[0].lower() == name.lower())
     return next(stems, spelling.one_slip(name, names) or "")
 
 
 def is_model(name: str) -> bool:
-    """A family, or one with a version behind it; a provider's; else a family of the catalog with a version."""
+    """Whether it is a family, alone or with a version; a provider's; or a family of the catalog with a version."""
     if name in FAMILIES or re.match(rf"({'|'.join(FAMILIES)})(-|\d)", name):
-        return True  # a run with -m says what the catalog has in its place
+        return True  # a run with -m lists the catalog's alternatives
     if name.partition("/")[0] in flags.PROVIDERS and name.partition("/")[2]:
         return True
     if not re.search(r"[a-z].*\d", name):
@@ -245,19 +245,19 @@ def is_model(name: str) -> bool:
 
 
 def _close(word: str, names: Iterable[str]) -> str | None:
-    from ra.cli import spelling  # as above
+    from ra.cli import spelling  # start-up time: as above
 
     return spelling.close(word, names)
 
 
 def _subcommands(command: str) -> set[str]:
-    from ra.cli.completion import subcommands  # the generated table; only a near miss needs it
+    from ra.cli.completion import subcommands  # start-up time: only for a near miss
 
     return subcommands(command)
 
 
 def _one_slip(word: str) -> str | None:
-    from ra.cli import other_programs, spelling  # as above
+    from ra.cli import other_programs, spelling  # start-up time: as above
 
     return spelling.one_slip(word, [name for name, row in other_programs.BY_WORD.items() if row.shell])
 

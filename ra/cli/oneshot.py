@@ -1,4 +1,4 @@
-"""Answer one prompt and turn its end into an exit code."""
+"""Answers one prompt and turns its outcome into an exit code."""
 
 import argparse
 import asyncio
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 
 class Terminated(BaseException):
-    """SIGTERM, while there is no run yet that it could end."""
+    """SIGTERM arrived before there was a run to end."""
 
 
-FIRST_BYTE_S = 3.0  # how long a pipe may stay silent before the prompt goes without it
-STALL_S = 30.0  # and how long once it has spoken
+FIRST_BYTE_S = 3.0  # how long a pipe may stay silent before the prompt is sent without it
+STALL_S = 30.0  # the same, after its first byte
 NO_MODEL_TO_PRICE = (
     "No key is set, so --dry-run needs a model: "
     'name one whose vendor is known, such as ra --dry-run -m sonnet "your question".'
@@ -78,7 +78,7 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
         streams.out(shown(resolved))
         return 0
     if resolved.notes or resolved.untrusted or resolved.waiting:
-        from ra.cli.trust_prompt import settle  # only a project with something to trust needs it
+        from ra.cli.trust_prompt import settle  # start-up time: only if something needs trust
 
         resolved = settle(resolved, args, streams, partial(read_config, args, env), terminal=on_terminal(streams))
     face = face_for(args, streams)
@@ -87,7 +87,7 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
     piped = read_stdin(required=not prompt, face=face)
     if not prompt:
         prompt, piped = piped.strip(), ""
-    if args.show_context:  # a list of files: nobody needs to be there who could answer
+    if args.show_context:  # a list of files: it needs no user
         app = App(resolved, options(args, streams), env=env, warn=face.warn)
         return asyncio.run(_answer(app, args, prompt, piped, face, streams, answer_format))
     try:
@@ -97,7 +97,7 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
             raise NoModel(NO_MODEL_TO_PRICE) from error
         if not on_terminal(streams) or args.output_format != "text":
             raise
-        from ra.cli.welcome import offer_local_model, offer_server  # once in a lifetime
+        from ra.cli.welcome import offer_local_model, offer_server  # start-up time: only until a model is set up
 
         server = offer_server(streams)
         if server is not None:
@@ -111,11 +111,11 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
         face.embedded = app.chosen_model[0] == "local"
     if not prompt and not piped:
         if args.dry_run:
-            pass  # what is always sent can be shown without a prompt
+            pass  # the constant context can be shown without a prompt
         elif sys.stdin is not None and sys.stdin.isatty() and streams.out_tty:
             if answer_format is not None:
                 raise UsageError('--json-schema needs a prompt: ra --json-schema FILE "your question"')
-            from ra.cli.repl import start  # prompt_toolkit and Rich, for people only
+            from ra.cli.repl import start  # start-up time: prompt_toolkit and Rich
 
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             return start(app, args, streams)
@@ -125,9 +125,9 @@ def _run(args: argparse.Namespace, env: Mapping[str, str], streams: Streams) -> 
 
 
 def read_stdin(*, required: bool, face: TextFace | JsonFace) -> str:
-    """Piped text, "" when there is none; a silent pipe never holds up a prompt given on the command line.
+    """Piped text, "" without any; a silent pipe never delays a prompt on the command line.
 
-    With `required` there is no prompt without it, so it is waited for.
+    With `required`, the pipe is the prompt, so this waits for it.
     """
     try:
         descriptor = sys.stdin.fileno() if sys.stdin is not None else -1
@@ -158,7 +158,7 @@ def read_stdin(*, required: bool, face: TextFace | JsonFace) -> str:
 
 
 def _answer_format(schema: str) -> "SchemaFormat":
-    """The schema of a file, or the JSON itself. Raises UsageError."""
+    """The schema in a file, or the JSON itself. Raises UsageError."""
     from ra.session.structured import read_schema
 
     return read_schema(schema)
@@ -167,14 +167,14 @@ def _answer_format(schema: str) -> "SchemaFormat":
 def _app(
     args: argparse.Namespace, resolved: Resolved, env: Mapping[str, str], face: TextFace | JsonFace, streams: Streams
 ) -> App:
-    """What opens the session; on a terminal, a misspelt model is asked about."""
+    """The App that opens the session; on a terminal, asks about a misspelt model."""
     app = App(resolved, options(args, streams), env=env, warn=face.warn)
     if args.show_context:
-        return app  # what was found can be seen before there is a key or a model
+        return app  # the context can be shown before there is a key or a model
     try:
         app.check()
     except UserError as error:
-        from ra.providers.model_choice import UnknownModel  # only for a name that is not known
+        from ra.providers.model_choice import UnknownModel  # start-up time: only for an unknown model
 
         may_ask = isinstance(error, UnknownModel) and on_terminal(streams) and args.output_format == "text"
         if not (may_ask and isinstance(error, UnknownModel)) or not _meant_model(error.name, error.suggestion, streams):
@@ -186,7 +186,7 @@ def _app(
 
 
 def _meant_model(name: str, suggestion: str, streams: Streams) -> bool:
-    from ra.cli.permission_prompt import choose_on_terminal  # only where there is somebody to ask
+    from ra.cli.permission_prompt import choose_on_terminal  # start-up time: only with a user to ask
 
     question = f"There is no model {visible_line(name, 60)!r} in the catalog. Use {suggestion}?"
     return choose_on_terminal(question, {"y": "yes", "n": "no"}, streams) == "y"
@@ -224,7 +224,7 @@ async def _answer(
     ask: Asker | None = None
     outside: AskOutside | None = None
     if app.options.terminal:
-        from ra.cli.permission_prompt import ask_on_terminal, ask_outside  # only where there is somebody to ask
+        from ra.cli.permission_prompt import ask_on_terminal, ask_outside  # start-up time: only with a user to ask
 
         ask, outside = ask_on_terminal(streams), ask_outside(streams)
     prepared = await app.prompts.prepare(prompt, piped=piped, files=flags.attachments(args), ask_outside=outside)
@@ -266,12 +266,12 @@ async def follow(
     quiet: bool,
     answer_format: "SchemaFormat | None" = None,
 ) -> int:
-    """Run one prompt and let the face hear it. Signals end the run, not the process: what was said is kept."""
+    """Runs a prompt and passes its events to the face. Signals end the run, not the process: partial text is kept."""
     run = session.prompt(message, ask=ask, answer_format=answer_format)
     received: list[signal.Signals] = []
 
     def interrupted(number: signal.Signals) -> None:
-        if received:  # asked twice: do not wait for anybody
+        if received:  # the second signal: do not wait
             os._exit(128 + number)
         received.append(number)
         run.interrupt()
@@ -296,4 +296,4 @@ async def follow(
         return 128 + received[0]
     if streams.failed or run.ended is None or last is not run.ended:
         return 1
-    return EXIT[run.ended.outcome] or int(bool(run.ended.error))  # answered, and yet not saved
+    return EXIT[run.ended.outcome] or int(bool(run.ended.error))  # answered, but not saved

@@ -1,4 +1,4 @@
-"""What other programs call a command, and what does the same here."""
+"""Other programs' names of commands, and what does the same here."""
 
 from ra.core.value import Value
 
@@ -10,10 +10,10 @@ _NAMED = "nothing: a session is named by its first prompt"
 
 
 class Row(Value, frozen=True):
-    """`sure` words are no prompt, whatever they follow; `alone` are none where there is nothing to be about.
+    """`sure` words are never a prompt; `alone` words are not a prompt if there is nothing that it could be about.
 
-    `shell` is what to type on the command line, `slash` in the interactive prompt; "" where the word is a prompt, or
-    a command.
+    `shell` is what to type on the command line, `slash` in the interactive prompt; "" if the word is a prompt or a
+    command there.
     """
 
     sure: str

@@ -1,4 +1,4 @@
-"""Write a run for scripts: the answer alone goes to stdout, everything else to stderr."""
+"""Writes a run for scripts: only the answer goes to stdout, everything else to stderr."""
 
 import contextlib
 import math
@@ -35,7 +35,7 @@ from ra.core.text import visible, visible_line
 from ra.core.value import encode
 
 if TYPE_CHECKING:
-    from ra.cli.markdown import MarkdownStream  # Rich, only for an answer on a terminal
+    from ra.cli.markdown import MarkdownStream  # start-up time: Rich, only on a terminal
 
 EXIT = {"answered": 0, "failed": 1, "mistake": 2, "limit": 3, "refused": 5, "empty": 5, "unfit": 5, "interrupted": 130}
 
@@ -45,28 +45,28 @@ NO_ANSWER: dict[Outcome, str] = {
 }
 
 
-LIVE_ROWS = 5  # last lines of a command that is running, or was stopped
-MAX_OUTPUT = 20_000  # characters of a running command that are kept
+LIVE_ROWS = 5  # last lines of a running or stopped command
+MAX_OUTPUT = 20_000  # characters of a running command's output that are kept
 
 
 class Streams:
-    """stdout and stderr as they are: a terminal or not, coloured or not, closed or not."""
+    """stdout and stderr, and whether each is a terminal, coloured, and open."""
 
     def __init__(self, env: Mapping[str, str], *, plain: bool = False) -> None:
         self.out_tty = _is_terminal(sys.stdout)
         self.err_tty = _is_terminal(sys.stderr)
         self.colour = _colour(env, self.err_tty) and not plain
         self.moving = self.err_tty and not plain and env.get("TERM") != "dumb"
-        self.asking = False  # a person is asked: nothing may move
-        self.unanswered = ""  # the call that was asked about last, while nobody has answered
-        self.asked_s = 0.0  # spent so: no clock counts it
+        self.asking = False  # a question is open: nothing may move
+        self.unanswered = ""  # the last call that was asked about, until it is answered
+        self.asked_s = 0.0  # seconds that the user took to answer, which no clock counts
         self.plain = plain or env.get("TERM") == "dumb"
         self.closed = sys.stdout is None
         self.failed = False  # the answer could not be written
         self.summed_up = False  # a script has its object
 
     def out(self, text: str) -> None:
-        """Write to stdout as UTF-8, whatever the locale says. A reader that went away ends it quietly."""
+        """Writes to stdout as UTF-8, whatever the locale. If the reader is gone, ends quietly."""
         if self.closed or sys.stdout is None:
             return
         try:
@@ -74,7 +74,7 @@ class Streams:
             sys.stdout.buffer.flush()
         except OSError as error:
             self.closed = True
-            # Python would complain once more at exit when it flushes: give it a place to flush to.
+            # Python would complain again when it flushes on exit: give it something to flush to.
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
             if not isinstance(error, BrokenPipeError):
                 self.failed = True
@@ -82,7 +82,7 @@ class Streams:
 
     @contextlib.contextmanager
     def asked(self, call_id: str) -> Iterator[None]:
-        """While a person is asked, the spinner stands still and its line is empty."""
+        """While a question is open, the spinner stands still and its line is empty."""
         self.asking, self.unanswered, began = True, call_id, time.monotonic()
         if self.moving:
             self.err("\r\x1b[2K")
@@ -97,7 +97,7 @@ class Streams:
         if sys.stderr is None:
             return
         styled = f"\x1b[2m{text}\x1b[0m" if dim and self.colour else text
-        with contextlib.suppress(OSError):  # there is nowhere left to say that stderr is gone
+        with contextlib.suppress(OSError):  # there is nowhere left to report that stderr is gone
             sys.stderr.buffer.write(styled.encode("utf-8", "replace"))
             sys.stderr.buffer.flush()
 
@@ -116,20 +116,20 @@ def _colour(env: Mapping[str, str], terminal: bool) -> bool:  # noqa: FBT001 (a 
 
 
 class TextFace:
-    """`--output-format text`: streams on a terminal; in a pipe the answer is written when it is complete."""
+    """`--output-format text`: streams on a terminal; a pipe gets the complete answer."""
 
     def __init__(
         self, streams: Streams, *, quiet: bool, verbose: bool, stored: bool = True, at_once: bool = False
     ) -> None:
         self.streams = streams
-        self._at_once = at_once or not streams.out_tty  # the answer is written when it is complete and checked
-        self.stored = stored  # `ra -c` can go on
+        self._at_once = at_once or not streams.out_tty  # otherwise written when complete and checked
+        self.stored = stored  # `ra -c` can continue it
         self.embedded = False  # a tiny model on this machine answers, and says so
         self._markdown: MarkdownStream | None = None
         self._retry = RetryWait()
         self.quiet = quiet
         self.verbose = verbose
-        self._line_open = False  # the terminal's cursor is behind text of the answer
+        self._line_open = False  # the terminal's cursor is after text of the answer
         self._thinking_open = False
         self._running: dict[str, RunningCall] = {}
 
@@ -160,7 +160,7 @@ class TextFace:
                     self.note(f"  {'failed' if result.is_error else 'gave'}: {visible_line(brief(result.content))}")
             case Retrying(reason, wait_s, restart, most):
                 self._close_line()
-                if restart or self.quiet or self.verbose or not self.streams.moving:  # elsewhere the spinner counts
+                if restart or self.quiet or self.verbose or not self.streams.moving:  # otherwise the spinner counts
                     self.note(f"ra: {retry(reason, self._retry.number, wait_s, restart=restart, most=most)}")
             case Compacted(fact):
                 self.note(f"· {fact.summary_line}")
@@ -182,7 +182,7 @@ class TextFace:
         return time.monotonic() - self.streams.asked_s
 
     def _stop(self) -> None:
-        """Show what was stopped, at once: what it cost is still being counted."""
+        """Shows immediately what was stopped, while its cost is still being counted."""
         self._close_thinking()
         if not self.streams.err_tty:
             return
@@ -209,7 +209,7 @@ class TextFace:
             self.streams.err(cost_line(end, stored=self.stored, embedded=self.embedded) + "\n", dim=True)
 
     def _render(self, text: str) -> None:
-        """Show Markdown line by line; of the line that is still open, its end."""
+        """Shows Markdown line by line, and the end of the unfinished line."""
         if self._markdown is None:
             from ra.cli.markdown import MarkdownStream
             from ra.cli.render import Paper, light_background
@@ -231,7 +231,7 @@ class TextFace:
         self.note(f"ra: {text}")
 
     def note(self, text: str) -> None:
-        """A line on stderr that is not the answer."""
+        """A line on stderr that is not part of the answer."""
         if self.quiet and not text.startswith("ra:"):
             return
         self._close_thinking()
@@ -254,7 +254,7 @@ class TextFace:
 
 
 class JsonFace:
-    """`json`: one object at the end. `stream-json`: each event on a line, the last line is that object."""
+    """`json`: one object at the end. `stream-json`: each event on a line; the last line is that object."""
 
     def __init__(self, streams: Streams, *, stream: bool) -> None:
         self.streams = streams
@@ -278,7 +278,7 @@ class JsonFace:
 
 
 def summary(end: RunEnded) -> dict[str, Any]:
-    """What a script learns of a run, on every exit path."""
+    """The report of a run for scripts, on every exit path."""
     fields: dict[str, Any] = {
         "session": end.session,
         "model": end.model,
@@ -301,12 +301,12 @@ def summary(end: RunEnded) -> dict[str, Any]:
 
 
 def error_text(end: RunEnded) -> str:
-    """Why the run did not end with an answer; "" where it did."""
+    """Why the run did not end with an answer; "" if it did."""
     return end.error or NO_ANSWER.get(end.outcome, "")
 
 
 def describe(call: ToolCall) -> str:
-    """A call in one line: its name and the argument that tells most."""
+    """A call in one line: its name and its most telling argument."""
     telling = next(
         (call.args[k] for k in ("command", "path", "pattern", "url", "query", "prompt") if k in call.args), ""
     )
@@ -314,14 +314,14 @@ def describe(call: ToolCall) -> str:
 
 
 def retry(reason: str, number: int, wait_s: float, *, restart: bool = False, most: int = 0) -> str:
-    """A failed attempt in one line: what went wrong, which retry follows, and when."""
+    """A failed attempt in one line: the reason, the number of the retry, and the delay."""
     again = " The answer begins anew:" if restart else ""
     wait = f" in {wait_s:.0f} s" if wait_s >= 1 else ""
     return f"{fault(reason)} Retry {number}{f' of {most}' if most else ''}{wait}.{again}"
 
 
 class RunningCall:
-    """A call that has not ended, since when it runs, and what it has printed."""
+    """A call that has not ended, the time of its start, and its output so far."""
 
     def __init__(self, call: ToolCall, began: float) -> None:
         self.call = call
@@ -336,10 +336,10 @@ class RunningCall:
 
 
 class RetryWait:
-    """The wait before another attempt, as one line that counts down; it hears the events of a run."""
+    """The wait before another attempt, as one line with a countdown, from the events of a run."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.number = 0  # of the retry, in a row
+        self.number = 0  # of consecutive retries
         self._clock = clock
         self._fault = self._of = ""
         self._at = 0.0
@@ -359,7 +359,7 @@ class RetryWait:
 
     @property
     def line(self) -> str:
-        """`Server error (500). Retry 2 of 5 in 2 s. Ctrl-C stops`, or "" when nothing is waited for."""
+        """`Server error (500). Retry 2 of 5 in 2 s. Ctrl-C stops`, or "" during no wait."""
         if not self._fault:
             return ""
         seconds = math.ceil(self._at - self._clock())
@@ -367,13 +367,13 @@ class RetryWait:
         return f"{self._fault} Retry {self.number}{self._of}{wait}. Ctrl-C stops"
 
     def take_stopped(self) -> str:
-        """What a stop has prevented; "" when nothing was waited for."""
+        """What a stop has prevented; "" if there was no wait."""
         fault_words, self._fault = self._fault, ""
         return f"{fault_words} Stopped before retry {self.number}{self._of}" if fault_words else ""
 
 
 def fault(reason: str) -> str:
-    """What went wrong, in a few words: by its HTTP status where it has one."""
+    """The reason in a few words, from its HTTP status if there is one."""
     status = re.search(r"\((\d{3})\)", reason)
     number = int(status[1]) if status else 0
     if number == 429:
@@ -396,7 +396,7 @@ def cost_line(end: RunEnded, *, stored: bool, embedded: bool = False) -> str:
 
 
 def _end_of(text: str, width: int) -> str:
-    """As much of the end of a line as one row can show."""
+    """As much of the end of a line as fits into one row."""
     if text.isascii():
         return text[-width:]
     return text[-(width // 2) :]  # a wide character takes two columns
@@ -407,5 +407,5 @@ def brief(content: Sequence[Content]) -> str:
 
 
 def no_start(error: str, outcome: Outcome = "failed") -> RunEnded:
-    """What an end before the first request looks like to a script that asked for JSON."""
+    """The JSON output of a run that ended before its first request."""
     return RunEnded(outcome, "", "", "", Usage(), "0", iterations=0, seconds=0.0, error=error)

@@ -1,4 +1,4 @@
-"""Ask a person for permission, with exactly what would run, by a key that was not typed ahead."""
+"""Asks a person for permission: shows exactly what would run, and ignores keys that were typed ahead."""
 
 import asyncio
 import contextlib
@@ -32,11 +32,11 @@ EDIT_KEYS = {"n": "no", "y": "yes", "a": "all edits this session", "e": "edit"}
 WHY = "No. Why, for the model? (Enter: no reason) "
 
 
-LOOK_S = 0.1  # between two looks whether the run was stopped
+LOOK_S = 0.1  # interval of the checks whether the run was stopped
 
 
 def asked(question: Question) -> tuple[str, Mapping[str, str]]:
-    """The words of a question, and the keys that answer it, the refusing one first."""
+    """The text of a question, and the keys that answer it, the refusing one first."""
     if question.edits and question.change is not None:
         return f"{question.call.name} {visible(question.change.path)}?", EDIT_KEYS
     if question.form:
@@ -49,7 +49,7 @@ def ask_on_terminal(streams: Streams) -> Asker:
 
     async def ask(question: Question) -> Answer:
         async with lock:
-            await asyncio.sleep(0)  # what happened before the question is shown before it
+            await asyncio.sleep(0)  # earlier events are shown before the question
             with streams.asked(question.call.id):
                 streams.err(_subject(question, streams))
                 return await _until_stopped(partial(_read_answer, question, streams))
@@ -58,12 +58,12 @@ def ask_on_terminal(streams: Streams) -> Asker:
 
 
 async def choose(question: str, keys: Mapping[str, str], streams: Streams) -> str:
-    """`choose_on_terminal` beside the loop, so that Ctrl-C ends the question."""
+    """`choose_on_terminal` in a thread, so that Ctrl-C ends the question."""
     return await _until_stopped(partial(choose_on_terminal, question, keys, streams))
 
 
 async def _until_stopped(read: Callable[[threading.Event], T]) -> T:
-    """Read in a thread, which still waits for a key when the run was stopped: it must not hold up the end."""
+    """Reads in a thread. After a stop the thread still waits for a key, which must not delay the end."""
     stop = threading.Event()
     try:
         return await asyncio.to_thread(read, stop)
@@ -72,7 +72,7 @@ async def _until_stopped(read: Callable[[threading.Event], T]) -> T:
 
 
 def ask_outside(streams: Streams) -> Callable[[Path], Awaitable[bool]]:
-    """May a reference read something outside the project?"""
+    """Asks whether a reference may read something outside the project."""
 
     async def ask(path: Path) -> bool:
         question = f"{visible(str(path))} lies outside this project. Attach it?"
@@ -82,10 +82,10 @@ def ask_outside(streams: Streams) -> Callable[[Path], Awaitable[bool]]:
 
 
 def _subject(question: Question, streams: Streams) -> str:
-    """What would run, and why that is asked: a change of a file as the difference that it is."""
+    """What would run, and the reason for the question; a change of a file as its difference."""
     if question.change is None:
         return f"\n{visible(question.preview)}\n{visible(question.reason)}\n"
-    from ra.cli import changes  # Rich, while a person reads
+    from ra.cli import changes  # start-up time: Rich, while a person reads
     from ra.cli.render import Paper, light_background
 
     width = shutil.get_terminal_size().columns
@@ -121,7 +121,7 @@ def _read_answer(question: Question, streams: Streams, stop: threading.Event) ->
 
 
 def _filled_in(question: Question, streams: Streams, stop: threading.Event) -> Answer:
-    """The user's answer for each field; a no, when the input ended or the run was stopped."""
+    """The user's answer for each field; a refusal if the input ended or the run was stopped."""
     values: dict[str, FieldValue] = {}
     for field in question.fields:
         while field.name not in values:
@@ -137,7 +137,7 @@ def _filled_in(question: Question, streams: Streams, stop: threading.Event) -> A
 
 
 def wrapped(words: str, keys: Mapping[str, str]) -> str:
-    """A question with its keys, broken between words."""
+    """A question with its keys, wrapped between words."""
     return "\n".join(question_rows(words, keys, max(20, shutil.get_terminal_size().columns - 2)))
 
 
@@ -153,12 +153,12 @@ def editor_command(env: Mapping[str, str]) -> str:
 
 
 def edit_in_editor(editor: str, call: ToolCall) -> str:
-    """The text of a call as the user's own editor leaves it; "" when the editor failed."""
+    """The text of a call after the user's editor; "" if the editor failed."""
     suffix = Path(str(call.args.get("path", ""))).suffix
     with tempfile.NamedTemporaryFile("w+", suffix=suffix, encoding="utf-8") as file:
         file.write(editable(call))
         file.flush()
-        # By a shell, because the variable may hold arguments: `code --wait`.
+        # Through a shell, because the variable may hold arguments: `code --wait`.
         if subprocess.run(["/bin/sh", "-c", f'{editor} "$1"', "sh", file.name], check=False).returncode:
             return ""
         return Path(file.name).read_text(encoding="utf-8", errors="replace")
@@ -167,7 +167,7 @@ def edit_in_editor(editor: str, call: ToolCall) -> str:
 def choose_on_terminal(
     question: str, keys: Mapping[str, str], streams: Streams, stop: threading.Event | None = None
 ) -> str:
-    """One of the keys; "" for none of them, Escape, the end of input, or when `stop` was set."""
+    """One of the keys; "" for none of them, Escape, the end of input, or if `stop` is set."""
     forget_typed_ahead()
     streams.err(wrapped(question, keys) + ": ")
     key = _read_key(stop or threading.Event())
@@ -176,7 +176,7 @@ def choose_on_terminal(
 
 
 def _read_line(stop: threading.Event) -> str:
-    """A line; "" when `stop` was set before it came."""
+    """A line; "" if `stop` is set first."""
     while not stop.is_set():
         if select.select([sys.stdin.fileno()], [], [], LOOK_S)[0]:
             return sys.stdin.readline()
@@ -184,7 +184,7 @@ def _read_line(stop: threading.Event) -> str:
 
 
 def _read_key(stop: threading.Event) -> str:
-    """One key, without Enter; "" when the input ended or `stop` was set. Without termios, the first of a line."""
+    """One key, without Enter; "" if the input ended or `stop` is set. Without termios, the first key of a line."""
     try:
         import termios
         import tty
@@ -193,7 +193,7 @@ def _read_key(stop: threading.Event) -> str:
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
     try:
-        # Ctrl-C still is a signal; a key that was pressed since the question appeared is an answer, and is kept.
+        # Ctrl-C remains a signal; a key that was pressed since the question appeared is an answer, and is kept.
         tty.setcbreak(descriptor, termios.TCSADRAIN)
         while not stop.is_set():
             if select.select([descriptor], [], [], LOOK_S)[0]:
@@ -203,7 +203,7 @@ def _read_key(stop: threading.Event) -> str:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
 
 
-# The one argument of a call that people want to change; a call without it is edited as JSON.
+# The argument of a call that people want to change; other calls are edited as JSON.
 _EDITED = {
     "Bash": "command",
     "WebFetch": "url",
@@ -213,7 +213,7 @@ _EDITED = {
     "Write": "content",
     "Edit": "new_string",
 }
-IN_EDITOR = ("Write", "Edit")  # texts of many lines
+IN_EDITOR = ("Write", "Edit")  # multi-line texts
 
 
 def _edited_key(call: ToolCall) -> str:
@@ -221,14 +221,14 @@ def _edited_key(call: ToolCall) -> str:
 
 
 def editable(call: ToolCall) -> str:
-    """The text that a user edits: the command itself, or the arguments as JSON."""
+    """The text for the user to edit: the command itself, or the arguments as JSON."""
     key = _edited_key(call)
     value = call.args.get(key)
     return value if isinstance(value, str) else msgspec.json.encode(call.args).decode()
 
 
 def edited(call: ToolCall, text: str) -> ToolCall | None:
-    """The call with that text in its place; None when it is no JSON object where one is needed."""
+    """The call with that text; None if the text must be a JSON object and is not."""
     text = clean(text)
     key = _edited_key(call)
     if isinstance(call.args.get(key), str):
@@ -241,7 +241,7 @@ def edited(call: ToolCall, text: str) -> ToolCall | None:
 
 
 def forget_typed_ahead() -> None:
-    """Keys that were pressed or pasted before the question are not an answer to it."""
+    """Discards keys that were pressed or pasted before the question: they do not answer it."""
     with contextlib.suppress(ImportError, OSError, ValueError):
         import termios
 

@@ -1,4 +1,4 @@
-"""Find files of the project by a few letters of their path: what `@` completes to, in the REPL and in the shell."""
+"""Finds files of the project by a few letters of their path, for `@` in the interactive prompt and in the shell."""
 
 import heapq
 import os
@@ -10,15 +10,15 @@ from pathlib import Path
 
 from ra.resolvers import file_search
 
-MOST = 50  # files that are offered
-FRESH_S = 5.0  # how long a list of the project's files is good for
-COST = 10  # a list that took long is kept so many times as long
+MOST = 50  # number of files that are offered
+FRESH_S = 5.0  # how long a list of the project's files is valid
+COST = 10  # a slow list is valid for this many times the time that it took
 
 Score = tuple[int, bool, int, str]
 
 
 class ProjectFiles:
-    """The files that git would not ignore, listed when they are first asked for. May be asked from several threads."""
+    """The files that git does not ignore, listed on first use. Thread-safe."""
 
     def __init__(self, *, root: Path, cwd: Path, clock: Callable[[], float] = time.monotonic) -> None:
         self._root = os.path.realpath(root)
@@ -29,7 +29,7 @@ class ProjectFiles:
         self._good_until = float("-inf")
 
     def matching(self, letters: str) -> list[str]:
-        """Paths, as they are written from the working directory, that hold these letters in this order; best first."""
+        """Paths relative to the working directory that contain these letters in this order; best first."""
         paths, score = self._listed(), scorer(letters)
         scored = (scored for path in paths if (scored := score(path)) is not None)
         return [path for *_, path in heapq.nsmallest(MOST, scored)]
@@ -52,12 +52,12 @@ class ProjectFiles:
 
 
 def insertable(begun: str, words: list[str]) -> list[str]:
-    """For a line editor that puts in what all words begin with: those that go on from what is typed, else the best."""
+    """For a line editor that inserts the common beginning: words that continue what is typed, else the best one."""
     return [word for word in words if word.startswith(begun)] or words[:1]
 
 
 def scorer(letters: str) -> Callable[[str], Score | None]:
-    """How well a path fits: a lower score is better, None is no match. Upper and lower case are the same."""
+    """Scores a path: lower is better, None is no match. Ignores case."""
     typed = letters.lower()
     in_order = re.compile("[^\n]*?".join(map(re.escape, typed)))
 

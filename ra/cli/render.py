@@ -1,4 +1,4 @@
-"""Render styled text with Rich into a string for this terminal."""
+"""Renders styled text with Rich into a string for this terminal."""
 
 import io
 from collections.abc import Mapping
@@ -10,17 +10,17 @@ NARROWEST = 20
 
 
 def light_background(env: Mapping[str, str]) -> bool:
-    """Whether the terminal says that its background is light; many do not say anything."""
+    """Whether the terminal reports a light background; many report nothing."""
     return env.get("COLORFGBG", "").rpartition(";")[2] in ("7", "15")
 
 
 class Paper:
-    """Renders for a width. Without `colour` bold and dim remain; `plain` leaves nothing but text."""
+    """Renders for a width. Without `colour`, bold and dim remain; `plain` leaves text only."""
 
     def __init__(self, *, colour: bool, plain: bool = False, width: int = 80, light: bool = False) -> None:
         self.plain = plain
         self.colour = colour
-        self.light = light  # the terminal's background is
+        self.light = light  # the terminal's background is light
         self._file = io.StringIO()
         self.console = Console(
             file=self._file,
@@ -35,7 +35,7 @@ class Paper:
 
     @property
     def code_theme(self) -> str:
-        """Colours of the terminal's own sixteen that can be read on its background."""
+        """A theme from the terminal's own sixteen colours that is readable on its background."""
         return "ansi_light" if self.light else "ansi_dark"
 
     @property
@@ -46,7 +46,7 @@ class Paper:
         self.console.width = max(width, NARROWEST)
 
     def rendered(self, *parts: RenderableType, wrap: bool = True) -> str:
-        """The parts one under the other. Without `wrap` long lines are the terminal's business: they copy as one."""
+        """The parts, one below the other. Without `wrap`, the terminal breaks long lines: they copy as one line."""
         for part in parts:
             self.console.print(part, soft_wrap=not wrap)
         text = self._file.getvalue()
@@ -55,5 +55,5 @@ class Paper:
         return text
 
     def line(self, text: str, style: str = "") -> str:
-        """One paragraph of text, already safe to show."""
+        """One paragraph of text, already sanitized."""
         return self.rendered(Text(text, style=style))

@@ -1,11 +1,11 @@
-"""Tell a misspelt name from a word of its own: `modle` is meant as `model`; `mode` and `modern` are not."""
+"""Distinguishes a misspelt name from another word: `modle` means `model`; `mode` and `modern` do not."""
 
 from collections.abc import Iterable
 
-PREFIX = 4  # letters of a name that are enough to be taken for it: sess, perm
-LONG = 7  # letters of a name in which two slips are forgiven; in a shorter one, one
+PREFIX = 4  # letters of a name that identify it: sess, perm
+LONG = 7  # names of this length may have two slips, shorter ones one
 
-# Words that lie within a slip or two of a command's name, and that people say to a model.
+# Words within a slip or two of a command's name that people also use in prompts.
 _ORDINARY = """
     ace act amp attached attack beach benched books bunch cap cast clean cleared clearer clearly clears coast coat
     combat commits comp compacted company compare compass concept concert congest connect consent contact contempt
@@ -25,13 +25,13 @@ WORDS = frozenset(_ORDINARY.split())
 
 
 def close(word: str, names: Iterable[str]) -> str | None:
-    """The name that a misspelt word is near to, unless it is a word that people say to a model."""
+    """The name that a misspelt word resembles, unless people use the word in prompts."""
     choices = list(names)
     return nearest(word, choices) if word.lower() in choices or word.lower() not in WORDS else None
 
 
 def nearest(word: str, names: Iterable[str]) -> str | None:
-    """The name that a misspelt one is near to; a beginning or a longer form of it counts."""
+    """The name that a misspelt one resembles, or of which it is a beginning or a longer form."""
     word, choices = word.lower(), list(names)
     if word in choices:
         return word
@@ -53,7 +53,7 @@ def one_slip(word: str, names: Iterable[str]) -> str | None:
 
 
 def slips(word: str, name: str) -> int:
-    """How many keys were missed, added, mistaken or swapped with their neighbour."""
+    """The number of keys that were missed, added, mistaken or swapped with their neighbour."""
     before: list[int] = []
     row = list(range(len(name) + 1))
     for i, letter in enumerate(word):
@@ -67,12 +67,12 @@ def slips(word: str, name: str) -> int:
 
 
 def _distance(word: str, name: str) -> int:
-    """`modle` is one slip away from `models`, because `model` means the same."""
+    """The slips, without the plural: `modle` is one slip away from `models`, because `model` means the same."""
     return min(slips(word, name), slips(word, name.removesuffix("s")) if len(name) > PREFIX else len(name))
 
 
 def _begin_alike(word: str, name: str) -> bool:
-    """Few people miss the first key; two that change places are the exception."""
+    """Few people miss the first key, but some swap the first two."""
     return word[0] == name[0] or word[:2] == name[1::-1]
 
 

@@ -1,4 +1,4 @@
-"""Move one line on stderr while nothing is said: elapsed time, tokens and dollars, or the wait before a retry."""
+"""Animates one line on stderr during silence: elapsed time, tokens and dollars, or the wait before a retry."""
 
 import asyncio
 import shutil
@@ -9,7 +9,7 @@ from ra.cli.output import RetryWait, Streams
 from ra.core.events import Event, RunEnded, RunStopped, TextDelta, ThinkingDelta, ToolStarted, TurnEnded
 
 FRAMES = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-PATIENCE_S = 0.4  # shorter silences need no company
+PATIENCE_S = 0.4  # shorter silences need no spinner
 
 
 class Spinner:
@@ -52,7 +52,7 @@ class Spinner:
             await asyncio.sleep(0.1)
             now = time.monotonic()
             line = self._retry.line
-            # While text of the answer stands on the line, nothing may be drawn over it.
+            # While the line contains text of the answer, nothing may be drawn over it.
             if self.streams.asking or (not line and (now - self._spoke < PATIENCE_S or self._doing == "writing")):
                 continue
             number += 1
@@ -60,7 +60,7 @@ class Spinner:
                 spent = f" · {self._tokens:,} tokens · ${self._dollars:.4f}" if self._tokens else ""
                 frame = FRAMES[number % len(FRAMES)]
                 line = f"{frame} {self._doing} {now - self._began - self.streams.asked_s:.0f} s{spent}"
-            room = shutil.get_terminal_size().columns - len("^C") - 1  # which the terminal itself writes behind it
+            room = shutil.get_terminal_size().columns - len("^C") - 1  # which the terminal itself prints after it
             self.streams.err(f"\r\x1b[2K{line[:room]}")
             self._drawn = True
 

@@ -1,4 +1,4 @@
-"""Show the rows of a command, and write ages and amounts of money the same way everywhere."""
+"""Shows the rows of a command, and formats ages and amounts of money the same way everywhere."""
 
 import shutil
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ def show(streams: Streams, heads: Sequence[str], rows: Sequence[Sequence[str]], 
     if not streams.out_tty:
         streams.out(table.tabbed(heads, rows))
         return
-    width = shutil.get_terminal_size().columns  # Rich takes 80 for a terminal that knows no control codes
+    width = shutil.get_terminal_size().columns  # Rich assumes 80 for a terminal without control codes
     streams.out(table.draw(heads, rows, width=width, colour=streams.colour, right=right))
 
 
@@ -25,7 +25,7 @@ def age(seconds: float) -> str:
 
 
 def money(dollars: object) -> str:
-    """Dollars with as many decimals as a small amount needs; "–" when nobody knows."""
+    """Dollars with as many decimals as a small amount needs; "–" if unknown."""
     if dollars is None or dollars == "":
         return "–"
     amount = float(str(dollars))
@@ -33,7 +33,7 @@ def money(dollars: object) -> str:
 
 
 def unpriced(total: Spend) -> str:
-    """A word about calls that a sum cannot hold."""
+    """A remark about calls without a known price."""
     return (
         f"{total.unpriced} of {total.calls} calls have no known price and are not in the sum; "
         "`app.prices` in the configuration can name it."

@@ -1,4 +1,4 @@
-"""Ask on a terminal whether this project's hooks and commands may run; elsewhere refuse and name the ways on."""
+"""Asks on a terminal whether this project's hooks and commands may run; elsewhere refuses and says what to do."""
 
 import argparse
 import contextlib
@@ -13,15 +13,15 @@ from ra.config.trust import FILE, Trust, fingerprint
 from ra.core.errors import Refused, UserError
 from ra.core.text import visible
 
-TOLD = "told.json"  # in the data directory: what was said once
+TOLD = "told.json"  # in the data directory: the warnings that were shown
 MAX_TOLD = 1000
 
 Again = Callable[..., Resolved]
-"""Resolve the configuration once more, with `trusting=True`."""
+"""Resolves the configuration again, with `trusting=True`."""
 
 
 def settle(resolved: Resolved, args: argparse.Namespace, streams: Streams, again: Again, *, terminal: bool) -> Resolved:
-    """The configuration to go on with: whole, or without what is not trusted. Raises Refused."""
+    """The resulting configuration: complete, or without what is not trusted. Raises Refused."""
     for note in resolved.notes:
         streams.err(f"ra: {visible(note)}\n")
     if args.trust and (resolved.untrusted or resolved.waiting):
@@ -55,7 +55,7 @@ def _trusted(resolved: Resolved, again: Again) -> Resolved:
 
 
 def _tell_once(resolved: Resolved, streams: Streams) -> None:
-    """Say what was found and is not used: once for each state of it."""
+    """Warns about ignored settings, once for each state of them."""
     file = resolved.data_dir / TOLD
     told: dict[str, str] = private.read(file, dict[str, str], again="go on") or {}
     new_items = {fingerprint(item): item.what for item in resolved.waiting}
@@ -63,7 +63,7 @@ def _tell_once(resolved: Resolved, streams: Streams) -> None:
         return
     names = ", ".join(visible(item.what) for item in resolved.waiting)
     streams.err(f"ra: not used until you trust them, MCP servers: {names}. `ra trust` shows them.\n")
-    with contextlib.suppress(UserError, OSError):  # then it is said again
+    with contextlib.suppress(UserError, OSError):  # then the warning appears again
         private.write(file, dict(list((told | new_items).items())[-MAX_TOLD:]))
 
 

@@ -1,4 +1,4 @@
-"""Which models of the catalog can be asked here: those of the provider in force, and of those that have a key."""
+"""Lists the models that can be used here: those of the current provider, and of providers with a key."""
 
 from ra.app import App
 from ra.providers import catalog

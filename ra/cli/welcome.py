@@ -1,4 +1,4 @@
-"""Show a newcomer without key and model the ways to get going, and offer the shortest."""
+"""Shows new users without a key or model the ways to get started, and offers the quickest one."""
 
 import sys
 from pathlib import Path
@@ -13,7 +13,7 @@ from ra.providers import local_weights
 
 
 class LocalServer(Value, frozen=True):
-    """A model server that runs on this machine, and the model that it lists first."""
+    """A model server that runs on this machine, and the first model in its list."""
 
     name: str
     url: str
@@ -25,7 +25,7 @@ PATIENCE_S = 0.3  # a server on this machine answers sooner
 
 
 def offer_server(streams: Streams) -> LocalServer | None:
-    """The first model server that runs here, if the user wants it."""
+    """The first model server that runs here, if the user accepts it."""
     for name, port in SERVERS.items():
         url = f"http://127.0.0.1:{port}/v1"
         models = _models(port)
@@ -40,7 +40,7 @@ def offer_server(streams: Streams) -> LocalServer | None:
 
 
 def _models(port: int) -> list[str]:
-    """What a compatible server on this machine lists; nothing where none answers in time."""
+    """The models of a compatible server on this machine; none if it does not answer in time."""
     import http.client
 
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=PATIENCE_S)
@@ -64,14 +64,14 @@ class _Models(msgspec.Struct):
 
 
 def offer_local_model(words: str, data_dir: Path, streams: Streams) -> bool:
-    """Say `words`, ask, and install the embedded model. False when the answer is no. Raises RaError."""
+    """Says `words`, asks, and installs the embedded model. False if the answer is no. Raises RaError."""
     forget_typed_ahead()
     answer = ""
     try:
         streams.err(f"{words}\nInstall the tiny model now? y/n: ")
         answer = sys.stdin.readline()
     finally:
-        if not answer.endswith("\n"):  # Ctrl-C or Ctrl-D: the shell's prompt begins a line of its own
+        if not answer.endswith("\n"):  # Ctrl-C or Ctrl-D: the shell's prompt needs a new line
             streams.err("\n")
     if answer.strip().lower()[:1] != "y":
         return False

@@ -1,4 +1,4 @@
-"""Run a command; each lives in a module of its own, which holds a Typer app named `app`."""
+"""Runs a command; each is a module of its own with a Typer app named `app`."""
 
 import argparse
 import importlib
@@ -18,13 +18,13 @@ from ra.core.errors import UsageError
 from ra.core.text import visible
 
 MODULES = {name: f"{__name__}.{name}" for name in flags.COMMANDS} | {
-    "bench": "ra.bench.command",  # a package of its own
-    "daemon": f"{__name__}.serve",  # what agentx calls it
+    "bench": "ra.bench.command",  # in another package
+    "daemon": f"{__name__}.serve",  # agentx's name for it
 }
 
 
 class CommandContext:
-    """What every command has at hand: the flags that stood before it, the configuration, the streams."""
+    """The context of every command: the flags before it, the configuration, the streams."""
 
     def __init__(self, before: argparse.Namespace, env: Mapping[str, str]) -> None:
         self.args = before
@@ -39,15 +39,15 @@ class CommandContext:
         return self._resolved
 
     def app(self, options: Options | None = None) -> App:
-        """What opens sessions with this configuration; its warnings go to stderr."""
+        """The App that opens sessions with this configuration; its warnings go to stderr."""
         return App(self.resolved, options or Options(), env=self.env, warn=self.warn)
 
     def warn(self, text: str) -> None:
         self.streams.err(f"ra: {visible(text)}\n")
 
     def trusted(self, agent: str | None) -> Resolved:
-        """The configuration for a command that asks a model: what the project runs is agreed to, or refused."""
-        from ra.cli.trust_prompt import settle  # only few commands ask one
+        """The configuration for a command that calls a model, after the trust prompt for what the project runs."""
+        from ra.cli.trust_prompt import settle  # start-up time: few commands call a model
 
         again = partial(self.resolve, agent or self.args.agent)
         return settle(again(), self.args, self.streams, again, terminal=False)
@@ -58,7 +58,7 @@ class CommandContext:
 
 
 def run_command(before: Sequence[str], words: Sequence[str], *, program: str) -> int:
-    """Run `words` (a command and its arguments); `before` are flags of a run that stood in front."""
+    """Runs `words` (a command and its arguments); `before` are the flags of a run in front of them."""
     call = CommandContext(flags.parse(before, program), os.environ)
     name = words[0]
     app: typer.Typer = importlib.import_module(MODULES[name]).app
@@ -75,7 +75,7 @@ def run_command(before: Sequence[str], words: Sequence[str], *, program: str) ->
         message = error.format_message().rstrip(".")
         if not message:  # Typer has shown the help
             return 2
-        from ra.cli.commands import mistakes  # only a line that cannot be read needs it
+        from ra.cli.commands import mistakes  # start-up time: only for unreadable lines
 
         raise UsageError(mistakes.explained(message, words, program)) from error
     except typer.Abort:

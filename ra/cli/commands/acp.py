@@ -1,4 +1,4 @@
-"""`ra acp`: be an agent that editors drive, by the Agent Client Protocol."""
+"""`ra acp`: an agent that editors drive through the Agent Client Protocol."""
 
 import copy
 import os
@@ -29,7 +29,7 @@ def serve(ctx: typer.Context) -> None:
     """
     if not all(_is_pipe(number) for number in (0, 1)):
         raise UsageError("ra acp talks to an editor over pipes. Name it in the editor's settings as an agent: ra acp")
-    from ra.server.acp import serve as run  # pydantic and the protocol: only editors pay for them
+    from ra.server.acp import serve as run  # start-up time: pydantic and the protocol
 
     run(EditorProjects(ctx.obj))
 
@@ -43,7 +43,7 @@ def _is_pipe(number: int) -> bool:
 
 
 class EditorProjects:
-    """Opens what the command line would open in a folder that an editor names."""
+    """Opens a folder that an editor names, as the command line would."""
 
     def __init__(self, call: CommandContext) -> None:
         self._call = call

@@ -1,4 +1,4 @@
-"""`ra compact`: show what a compaction would hide and save, and do it."""
+"""`ra compact`: show what a compaction would hide and save, and compact."""
 
 import asyncio
 from typing import Annotated

@@ -74,7 +74,7 @@ def init(
     )
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        if target.is_socket():  # a name that the box holds; what it guards in there stays guarded without it
+        if target.is_socket():  # the sandbox mounts it over a forbidden name, which stays forbidden without it
             target.unlink()
         with target.open("x", encoding="utf-8") as file:
             file.write(commented)

@@ -22,14 +22,14 @@ from ra.providers.model_choice import named
 
 
 class SeveralLogs(TyperGroup):
-    """`--from` takes several paths, as the shell writes them: `ra cost --from ~/.claude ~/.codex`."""
+    """Lets `--from` take several paths, as the shell expands them: `ra cost --from ~/.claude ~/.codex`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer brings a click of its own, and hides it
         return super().parse_args(ctx, list(self._repeated(args)))
 
     def _repeated(self, args: list[str]) -> Iterator[str]:
-        """The flag before each path. The name of a command is no path."""
-        paths: int | None = None  # since the flag; None behind another one
+        """The arguments with the flag repeated before each path. A command's name is not a path."""
+        paths: int | None = None  # paths since the flag; None after another flag
         for arg in args:
             if arg.startswith("-"):
                 paths = {"--from": 0}.get(arg, 1 if arg.startswith("--from=") else None)
@@ -82,7 +82,7 @@ def cost(
     if not rows:
         call.streams.err("These logs record no bill.\n" if logs else "Nothing has been spent yet.\n")
         return
-    # One call carries several sources: only by model is each of them counted once.
+    # A call has several sources, so only a table by model counts each call once.
     total = ledger.total(ledger.fold(bills.items(), by="model", rows=prices, since=begin))
     top = max((row.dollars for row in rows), default=0) or 1
     cells = [
@@ -103,8 +103,8 @@ def cost(
 
 
 def _logged(call: CommandContext, paths: list[Path], by: str) -> dict[str, list[TimelineEvent]]:
-    """The bills in other agents' logs by session, or by project."""
-    from ra.bench import spending  # a replay's parts load only for who asks
+    """The bills in other agents' logs, by session or by project."""
+    from ra.bench import spending  # start-up time: the replay, only for --from
 
     logs = spending.read_logs(paths, open_prices(call.resolved))
     for line in logs.skipped:
@@ -127,7 +127,7 @@ def _what_if(
     everywhere: bool,
     as_json: bool,
 ) -> None:
-    from ra.bench import spending  # a replay's parts load only for who asks
+    from ra.bench import spending  # start-up time: the replay, only for --what-if
 
     begin = time.time() - span(since) if since else 0.0
     recorded: Iterable[tuple[str, str, Sequence[TimelineEvent]]]
@@ -138,22 +138,22 @@ def _what_if(
         chosen = [store.info(session)] if session else store.sessions(None if everywhere else str(call.resolved.root))
         recorded = ((info.id, info.model, list(store.open(info.id, write=False).events())) for info in chosen)
     recent = (one for one in recorded if one[2] and one[2][-1].time >= begin)
-    told = spending.what_if(recent, open_prices(call.resolved), strategy)
+    bill = spending.what_if(recent, open_prices(call.resolved), strategy)
     if as_json:
-        call.streams.out(msgspec.json.encode(told._asdict() | {"strategy": strategy}).decode() + "\n")
-    elif not told.sessions:
+        call.streams.out(msgspec.json.encode(bill._asdict() | {"strategy": strategy}).decode() + "\n")
+    elif not bill.sessions:
         call.streams.err("No session with a bill to replay.\n")
     else:
         call.streams.out(
-            f"{told.sessions} sessions cost {table.money(Decimal(str(told.billed)))}. Under {strategy} they would have "
-            f"cost {table.money(Decimal(str(told.replayed)))} ({told.replayed / told.billed - 1:+.0%}).\n"
-            if told.billed
-            else f"{told.sessions} sessions cost nothing.\n"
+            f"{bill.sessions} sessions cost {table.money(Decimal(str(bill.billed)))}. Under {strategy} they would have "
+            f"cost {table.money(Decimal(str(bill.replayed)))} ({bill.replayed / bill.billed - 1:+.0%}).\n"
+            if bill.billed
+            else f"{bill.sessions} sessions cost nothing.\n"
         )
 
 
 def _bills(call: CommandContext, session: str, *, everywhere: bool) -> dict[str, list[TimelineEvent]]:
-    """Every bill by session. What a fork was begun with was paid by the session that it is a copy of."""
+    """All bills by session. What a fork inherited was paid by the session that it is a copy of."""
     store = open_store(call.resolved)
     only = store.info(session).id if session else ""
     bills: dict[str, list[TimelineEvent]] = {}

@@ -1,4 +1,4 @@
-"""`ra doctor`: print what works here, what does not, and how to fix it."""
+"""`ra doctor`: show what works on this machine, what does not, and how to fix it."""
 
 import shutil
 import textwrap
@@ -17,7 +17,7 @@ app = typer.Typer(
 )
 
 COLOURS = {"ok": "32", "warning": "33", "problem": "31"}
-MARGIN = 19  # columns: verdict and name
+MARGIN = 19  # columns of verdict and name
 
 
 @app.command()
@@ -49,7 +49,7 @@ def _shown(call: CommandContext, check: checks.Check) -> str:
 
 
 def _folded(text: str, call: CommandContext) -> list[str]:
-    """On a terminal, lines that stay right of the margin."""
+    """On a terminal, wraps the lines so that they stay right of the margin."""
     if not call.streams.out_tty:
         return [text]
     width = max(shutil.get_terminal_size().columns - MARGIN, MARGIN)

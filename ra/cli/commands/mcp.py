@@ -102,7 +102,7 @@ def serve(ctx: typer.Context) -> None:
     options = configuration.options(call.args, None)
     opener = App(call.trusted(None), options, env=call.env, warn=call.warn)
     opener.check()
-    from ra.server.mcp_stdio import serve as run  # the SDK: 0.9 s, and an error above need not wait for it
+    from ra.server.mcp_stdio import serve as run  # start-up time: the SDK takes 0.9 s
 
     run(opener)
 

@@ -1,4 +1,4 @@
-"""Say what to type instead of a command line that Typer refused."""
+"""Suggests a correction for a command line that Typer refused."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ SYNONYMS = {
     "remove": ("rm", "forget", "revoke"),
     "view": ("show",),
 }
-"""What other programs call a subcommand, and what it may be called here."""
+"""Other programs' names of subcommands, and their names here."""
 
 INSTEAD = {
     "agent add": "an agent is a few lines under agents: in ra.yaml; ra config init writes an example",
@@ -50,7 +50,7 @@ INSTEAD = {
 
 
 def explained(message: str, words: Sequence[str], program: str) -> str:
-    """Typer's message about `words`, a command and its arguments, with what to type."""
+    """Typer's message about `words`, a command and its arguments, with what to type instead."""
     command = words[0]
     asked = f". To ask the model just that: {program} -- {shlex.join(words)}" if _is_sentence(words) else ""
     if unknown := re.match(r"No such command '(.*?)'", message):
@@ -78,5 +78,5 @@ def _no_subcommand(command: str, word: str, words: Sequence[str], program: str) 
 
 
 def _is_sentence(words: Sequence[str]) -> bool:
-    """Three words that are no flags may well be a prompt: `cost of living`."""
+    """Three words without a flag may well be a prompt: `cost of living`."""
     return len(words) > 2 and all(word.isalpha() for word in words)

@@ -1,4 +1,4 @@
-"""`ra models`: list known models with windows and prices, and what endpoints taught of them."""
+"""`ra models`: list the known models with windows and prices, and what ra learned from their endpoints."""
 
 import time
 from typing import Annotated
@@ -33,7 +33,7 @@ def models(
     windows and token counts. `forget` drops what was learned.
     """
     call: CommandContext = ctx.obj
-    like = "" if like in ("list", "ls") else like  # what other programs call it
+    like = "" if like in ("list", "ls") else like  # other programs' subcommand
     if like == "forget":
         _forget(call, forgotten)
         return

@@ -38,7 +38,7 @@ def open_sessions(
     Reads sessions of ra, and transcripts of Claude Code, Codex, pi and lists of OpenAI messages. Only this machine can
     open the page. The address that is printed works once.
     """
-    # Starlette, uvicorn and the bench: only this command pays for them.
+    # Start-up time: Starlette, uvicorn and the bench, only for this command.
     from ra.web.sessions import ShownSessions
 
     call: CommandContext = ctx.obj
@@ -58,13 +58,13 @@ def open_sessions(
 
 
 class _Opener:
-    """Tells the address, and shows it where there is a browser."""
+    """Prints the address, and opens it if there is a browser."""
 
     def __init__(self, call: CommandContext, *, browser: bool) -> None:
         self._call, self._browser = call, browser
 
     def started(self, address: str) -> None:
-        import threading  # a browser may take its time to start, and the page must be served meanwhile
+        import threading  # a browser may start slowly, and the page must be served meanwhile
 
         self._call.streams.out(f"{address}\n")
         self._call.streams.err("Ctrl-C ends it.\n")
@@ -72,14 +72,14 @@ class _Opener:
             threading.Thread(target=self._show, args=(address,), daemon=True).start()
 
     def _show(self, address: str) -> None:
-        import webbrowser  # only where one is wanted
+        import webbrowser  # start-up time: only if a browser is wanted
 
         if not webbrowser.open(address):
             self._call.warn("No browser could be started here; open the address above in one.")
 
 
 def _sorted(words: list[str]) -> tuple[list[Path], list[str]]:
-    """Files and folders, and ids of sessions. A name that exists is a file: ids have no other form to be told by."""
+    """Separates files and folders from session ids. An existing name is a file: the form of an id proves nothing."""
     paths = [Path(word).expanduser() for word in words if _is_path(word)]
     return paths, [word for word in words if not _is_path(word)]
 

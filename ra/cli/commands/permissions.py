@@ -1,4 +1,4 @@
-"""`ra permissions`: explain what would happen to a call, and list the rules behind it."""
+"""`ra permissions`: explain the decision about a call, and list the rules behind it."""
 
 import argparse
 from typing import Annotated
@@ -61,7 +61,7 @@ def list_rules(ctx: typer.Context, as_json: Annotated[bool, typer.Option("--json
 
 
 def rule_rows(resolved: Resolved, args: argparse.Namespace, options: Options) -> list[list[str]]:
-    """Each rule with its action and where it comes from."""
+    """Each rule with its action and its origin."""
     approved = list(allowed(resolved).rules(resolved.root))
     origin = str(resolved.origins.get(("agent", "permissions", "rules"), "the configuration"))
     rows = []
@@ -84,7 +84,7 @@ def forget(
 
 
 def _unheard(text: str) -> None:
-    """A rule without effect is told of by a run."""
+    """Discards the warning about a rule without effect, which runs report."""
 
 
 def _known(tool: str) -> str:

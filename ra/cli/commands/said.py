@@ -1,4 +1,4 @@
-"""`ra said`: list what the user laid down in a session, and whether the model still sees it."""
+"""`ra said`: list the rules, values and decisions that the user stated, and whether the model still sees them."""
 
 import asyncio
 from typing import Annotated

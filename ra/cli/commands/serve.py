@@ -64,7 +64,7 @@ def serve(
     ] = "text",
 ) -> int:
     """Serve agents over HTTP until SIGTERM or Ctrl-C. Tool calls that would ask are refused."""
-    # Starlette and uvicorn: only this command pays for them.
+    # Start-up time: Starlette and uvicorn, only for this command.
     from ra.server.agents import Agents
     from ra.server.daemon import ListenAddress
     from ra.server.daemon import serve as run
@@ -85,7 +85,7 @@ def serve(
         served=True,
     )
     log = Log(log_format, base.config.app.log_level)
-    # What is missing or misspelt is said now, not to the first client.
+    # Report missing or misspelt settings now, not to the first client.
     served = App(base, options, env=call.env, warn=log.warn)
     served.check()
     rules(base, options)

@@ -85,7 +85,7 @@ def export_session(
 
 
 def _exported(store: Store, timeline: StoredTimeline, *, markdown: bool) -> Iterator[str]:
-    """Part by part: a long session never stands in memory whole."""
+    """Yields part after part, so that a long session is never in memory as a whole."""
     if markdown:
         return export.export_markdown(timeline.session, timeline.events())
     lines = export.export_lines(
@@ -186,7 +186,7 @@ def fork(
 
 
 def span(text: str) -> float:
-    """`7d`, `12h`, `30m` or `90s` in seconds."""
+    """Parses `7d`, `12h`, `30m` or `90s` into seconds."""
     units = {"d": 86400, "h": 3600, "m": 60, "s": 1}
     number, unit = text[:-1], text[-1:]
     if unit not in units or not number.replace(".", "", 1).isdigit():

@@ -41,7 +41,7 @@ from ra.providers import local
 
 app = typer.Typer(add_completion=False, help="See what ra does in two minutes. No key, no network, no cost.")
 
-WINDOW = 20_000  # tokens: small enough to be filled
+WINDOW = 20_000  # tokens; small enough to fill up
 TRACE = Path("docs/traces/demo.jsonl")
 KILLED = -signal.SIGKILL
 
@@ -57,7 +57,7 @@ def tour(
     if stage:
         return asyncio.run(_stage(call, stage, play=play))
     if not play and not (sys.stdin.isatty() and call.streams.out_tty):
-        play = True  # nobody is there to press a key
+        play = True  # nobody can press a key
     with tempfile.TemporaryDirectory(prefix="ra-tour-") as folder:
         project = _project(Path(folder))
         call.streams.out(OPENING.format(folder=project, model=MODEL))
@@ -86,11 +86,11 @@ def _project(folder: Path) -> Path:
 
 
 def _script(project: Path, answers: list[dict[str, object]]) -> None:
-    (project / MODEL).write_bytes(msgspec.json.encode(answers))  # JSON is YAML
+    (project / MODEL).write_bytes(msgspec.json.encode(answers))  # JSON is valid YAML
 
 
 def _run(project: Path, stage: int, *, play: bool) -> int:
-    """A process of its own, because it is killed. The terminal is put back as it was."""
+    """Runs a stage in a child process, because it gets killed. Restores the terminal afterwards."""
     words = ["tour", "--stage", str(stage), *(["--play"] if play else [])]
     code = "from ra.cli.main import main; main()"
     env = os.environ | {"RA_HOME": str(project.parent / "data")}
@@ -100,8 +100,8 @@ def _run(project: Path, stage: int, *, play: bool) -> int:
 
 @contextlib.contextmanager
 def _terminal_as_before() -> Iterator[None]:
-    """A process that is killed leaves the terminal raw. Ctrl-C is the child's."""
-    import termios  # not there on Windows, where nothing is killed by -9
+    """Restores the terminal, which a killed process leaves raw. Ctrl-C belongs to the child."""
+    import termios  # missing on Windows, where the tour kills nothing with -9
 
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     modes = termios.tcgetattr(0) if sys.stdin.isatty() else None
@@ -138,7 +138,7 @@ async def _stage(call: CommandContext, stage: int, *, play: bool) -> int:
     if play:
         inner = Played(steps, plain=not call.streams.colour)
     else:
-        from ra.cli.repl.live import Live  # prompt_toolkit, for people only
+        from ra.cli.repl.live import Live  # start-up time: prompt_toolkit, only for a terminal
 
         history = resolved.data_dir / "history"
         inner = Live(term=call.env.get("TERM", ""), colour=call.streams.colour, history=history, completer=completions)
@@ -148,7 +148,7 @@ async def _stage(call: CommandContext, stage: int, *, play: bool) -> int:
 
 
 def _closing(call: CommandContext, project: Path) -> str:
-    """What the compaction really did, as the timeline has it."""
+    """What the compaction really did, from the timeline."""
     env = dict(call.env) | {"RA_HOME": str(project.parent / "data")}
     resolved = read_config(flags.parse([]), env)
     store = open_store(resolved)
@@ -160,7 +160,7 @@ def _closing(call: CommandContext, project: Path) -> str:
 
 
 def _embedded(call: CommandContext) -> None:
-    """One question that the embedded model can answer, if it is there: the tour fetches nothing."""
+    """Asks the embedded model one question, if it is installed: the tour downloads nothing."""
     if not local.available(call.resolved.data_dir):
         call.streams.out("The embedded model is not installed (ra local install: 98 MB, free, on this machine).\n")
         return
@@ -173,7 +173,7 @@ def _embedded(call: CommandContext) -> None:
 
 
 def _your_own(call: CommandContext, *, play: bool) -> None:
-    """What the last month would have cost under `auto`, from transcripts that are here; else the one that we ship."""
+    """What the last month would have cost under `auto`, from local transcripts; without any, from the included one."""
     home = Path(call.env.get("HOME", "~")).expanduser()
     folders = [folder for name in (".claude/projects", ".codex/sessions") if (folder := home / name).is_dir()]
     question = (
@@ -188,7 +188,7 @@ def _your_own(call: CommandContext, *, play: bool) -> None:
 
 
 def _recent(folders: list[Path]) -> list[Path]:
-    """The largest transcripts of the last 30 days, few enough to be replayed in a minute."""
+    """The largest transcripts of the last 30 days, few enough to replay in a minute."""
     import time
 
     month = time.time() - 30 * 86400

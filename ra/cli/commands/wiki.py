@@ -1,4 +1,4 @@
-"""`ra wiki`: find passages in the team's pages."""
+"""`ra wiki`: find passages in the team's Markdown pages."""
 
 import asyncio
 import json

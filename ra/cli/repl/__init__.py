@@ -1,4 +1,4 @@
-"""Start the interactive prompt on the terminal that is there."""
+"""Starts the interactive prompt on the present terminal."""
 
 import argparse
 import asyncio
@@ -17,7 +17,7 @@ DUMB = ("dumb", "unknown", "")
 
 
 def start(app: App, args: argparse.Namespace, streams: Streams) -> int:
-    """Run until the user leaves, and say how: 0, 130 after Ctrl-C, 143 after SIGTERM."""
+    """Runs until the user leaves. Returns 0, 130 after Ctrl-C, or 143 after SIGTERM."""
     return asyncio.run(_run(app, args, streams))
 
 
@@ -35,7 +35,7 @@ class Commands:
     """The table of commands, loaded while the first line is being typed."""
 
     def load(self) -> None:
-        from ra.cli.repl.commands import unslashed  # noqa: F401 - loading it is the point
+        from ra.cli.repl.commands import unslashed  # noqa: F401 - imported to load it
 
     def knows(self, text: str) -> bool:
         from ra.cli.repl import commands
@@ -60,7 +60,7 @@ class Commands:
 
 
 def _terminal(app: App, args: argparse.Namespace, streams: Streams, completions: "Completions") -> "Terminal":
-    """A plain one where the cursor cannot move, and where its user wants it to stay."""
+    """A plain terminal if the cursor cannot move, or if the user does not want it to."""
     term = app.env.get("TERM", "")
     if args.plain or (term in DUMB and sys.platform != "win32"):
         from ra.cli.repl.plain import Plain

@@ -1,4 +1,4 @@
-"""Complete commands, their arguments, and files of the project after an @."""
+"""Completes commands, their arguments, and files of the project after an @."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable
@@ -14,7 +14,7 @@ from ra.core.text import visible_line
 
 
 class Completions(Completer):
-    """Asks the commands what they take. `repl` is set when there is one."""
+    """Asks the commands for their arguments. `repl` is set once there is one."""
 
     def __init__(self, app: App) -> None:
         self.app = app
@@ -28,7 +28,7 @@ class Completions(Completer):
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
     ) -> AsyncGenerator[Completion, None]:
-        """While it is typed: going through a large project must not keep the keyboard waiting."""
+        """In the background: searching a large project must not block the keyboard."""
         text = document.text_before_cursor
         aside = reference_in(text) is not None
         start, offers = await asyncio.to_thread(self._offers, text) if aside else self._offers(text)
@@ -41,7 +41,7 @@ class Completions(Completer):
         return insertable(begun, [word for word, _ in offers])
 
     def _offers(self, text: str) -> tuple[str, list[Offer]]:
-        """The word that is being typed, and what it may become."""
+        """The word that is being typed, and its completions."""
         from ra.cli.repl import commands
 
         if text.startswith("/") and " " not in text:

@@ -1,4 +1,4 @@
-"""Draw a window as a bar of its sources, with tokens, share, cache state and cost of each."""
+"""Draws a window as a bar of its sources, with the tokens, share, cache state and cost of each."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,9 +13,9 @@ from ra.context.report import Report, Row
 from ra.core.text import visible_line
 
 WIDEST = 72
-NARROW = 60  # columns; below it only what matters most is shown
+NARROW = 60  # columns; a narrower bar shows only what matters most
 
-# A colour and a filling for each source in turn: where there is no colour, the filling tells them apart.
+# A colour and a filling for each source in turn; without colour, the filling distinguishes them.
 _FILLS = (
     ("cyan", "█"),
     ("magenta", "▓"),
@@ -29,7 +29,7 @@ _FREE = ("dim", "·")
 
 
 def picture(report: Report, spent: Mapping[str, str], paper: Paper, *, everything: bool, cold: bool) -> str:
-    """`spent` is what each source has cost so far; `cold`: the provider's cache has run out, all will be new."""
+    """`spent` is the cost of each source so far; `cold`: the provider's cache has expired, all will be new."""
     if not everything:
         report = msgspec.structs.replace(report, rows=tuple(_merged(report.rows)))
     return (
@@ -40,7 +40,7 @@ def picture(report: Report, spent: Mapping[str, str], paper: Paper, *, everythin
 
 
 def _merged(rows: Iterable[Row]) -> Iterable[Row]:
-    """One row for each source: who said what of it is for `all`."""
+    """One row for each source; `all` lists its parts."""
     merged: dict[str, Row] = {}
     for row in rows:
         earlier = merged.get(row.name)
@@ -68,7 +68,7 @@ def _table(report: Report, spent: Mapping[str, str], paper: Paper, *, everything
     wide = paper.width >= NARROW
     limits = everything and any(row.max for row in report.rows)
     cuts = everything and any(row.cut for row in report.rows)
-    cost = "cost" if everything else "cost so far"  # all of it fits into eighty columns
+    cost = "cost" if everything else "cost so far"  # all columns fit into eighty
     share = wide or not everything
     heads = ["", "source", "tokens", *["share"] * share]
     heads += ["cache", cost] if wide else []

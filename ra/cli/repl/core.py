@@ -1,4 +1,4 @@
-"""Run a conversation: one prompt, /command or !command after the other."""
+"""Runs a conversation: one prompt, /command or !command after the other."""
 
 import argparse
 import asyncio
@@ -30,15 +30,15 @@ from ra.costs.promptcache import CacheRules, rules_for
 from ra.session.run import Run
 from ra.session.session import Session
 
-FRAME_S = 0.03  # between two drawings of what streams
-SLICE_S = 0.003  # that anything may take before the keyboard is looked at
+FRAME_S = 0.03  # between two repaints of streamed text
+SLICE_S = 0.003  # the longest that anything may take before the keyboard is read
 TWICE_S = 2.0  # a second Ctrl-C within this time leaves
-LAST_WORDS_S = 1.0  # for a run to record what it had, when its user leaves
+LAST_WORDS_S = 1.0  # for a run to record its partial answer when the user leaves
 
 SPOKEN = {"?": "/help", "/?": "/help"} | dict.fromkeys(
     ("exit", "quit", "/exit", "exit()", "quit()", ":q", ":wq"), "/quit"
 )
-"""What other programs understand, and the command here."""
+"""Other programs' words, and the command here."""
 
 QUIET = "/edits next"  # Shift-Tab: the status line is the answer
 
@@ -48,18 +48,18 @@ _COMMAND = re.compile(r"/[A-Za-z_-]*(\s|$)")
 
 
 class SlashCommands(Protocol):
-    """What is typed with a slash. The commands know the conversation, so it cannot import them."""
+    """The slash commands. They depend on the conversation, so this module cannot import them."""
 
     def load(self) -> None:
-        """Get ready, before the first is typed."""
+        """Prepares them, before the first is typed."""
         ...
 
     def knows(self, text: str) -> bool:
-        """Whether one of ours has this name: then a file of the user or the project with that name does not count."""
+        """Whether a built-in command has this name: it wins over a command file of the user or the project."""
         ...
 
     def only_looks(self, text: str) -> bool:
-        """Whether a run need not end before this command."""
+        """Whether this command may run beside a prompt."""
         ...
 
     def meant(self, text: str) -> str:
@@ -67,12 +67,12 @@ class SlashCommands(Protocol):
         ...
 
     async def run(self, repl: "Repl", text: str) -> None:
-        """Do what the line says. Raises UsageError, in one line."""
+        """Runs the line. Raises UsageError with a one-line message."""
         ...
 
 
 class Repl:
-    """The state of a conversation, and what may happen to it. Commands are in `commands`."""
+    """The state of a conversation, and the actions on it. Commands are in `commands`."""
 
     def __init__(
         self, app: App, args: argparse.Namespace, streams: Streams, terminal: Terminal, commands: SlashCommands
@@ -90,7 +90,7 @@ class Repl:
         self.outputs: list[shell.ShellOutput] = []  # of !commands, for the next prompt
         self.session: Session
         self.unfinished = False  # the last prompt has no answer, because the process ended
-        self._failed: Message | None = None  # the last prompt, when the provider failed to answer it
+        self._failed: Message | None = None  # the last prompt, if the provider failed to answer it
         self._run: Run | None = None
         self._doing: asyncio.Task[None] | None = None
         self._aside: set[asyncio.Task[None]] = set()  # commands that run beside a run
@@ -136,13 +136,13 @@ class Repl:
             self.streams.err(f"ra -c goes on here; so does ra --resume {self.session.id}\n", dim=True)
 
     def _warm_up(self) -> None:
-        """Load what the first prompt will need, while it is being typed."""
+        """Loads what the first prompt will need, while it is being typed."""
         self._commands.load()
         recipe = self.session.recipe
         self.app.prices.price(recipe.model, Usage(input=1), recipe.provider)
-        gc.freeze()  # what is loaded stays: looking through it again would hold up a key for 50 ms
+        gc.freeze()  # loaded modules stay: collecting them again would delay a key by 50 ms
 
-    # --- what moves ---
+    # --- the changing part ---
 
     @property
     def busy(self) -> bool:
@@ -159,10 +159,10 @@ class Repl:
     def below(self, width: int) -> Fragments:
         return self.status.line(width)
 
-    # --- what is said ---
+    # --- output ---
 
     def say(self, text: str, style: str = "") -> None:
-        """A line of ours, above the input."""
+        """Prints a line from ra, above the input."""
         self.terminal.show(self.paper.line(visible(text), style))
 
     def warn(self, text: str) -> None:
@@ -183,14 +183,14 @@ class Repl:
     # --- the session ---
 
     def use(self, session: Session) -> None:
-        """Go on with this session."""
+        """Makes this the current session."""
         self.session = session
         status, recipe = self.status, session.recipe
         status.model = recipe.model
         status.edits = session.edits if recipe.info.tools and self.app.options.tools else ""
         status.strategy = recipe.strategy.name
         status.window = session.window
-        # The embedded model has no price, and its cache no clock that anybody pays for.
+        # The embedded model has no price, and its cache no lifetime that costs money.
         status.embedded = recipe.provider == "local"
         status.rules = CacheRules("none") if status.embedded else rules_for(recipe.model, recipe.provider)
         status.lifetime_s = session.cache_lifetime_s
@@ -198,15 +198,15 @@ class Repl:
         status.follow(session.events())
 
     async def switch(self, session: Session) -> None:
-        """Go on with another session; this one is closed, and stays where it is stored."""
+        """Switches to another session; this one is closed, and remains in the store."""
         before = self.session
         self.use(session)
         await before.close()
 
-    # --- coming in ---
+    # --- input ---
 
     def at_once(self, text: str) -> bool:
-        """Commands that only look need not wait for a run to end."""
+        """Read-only commands need not wait for the end of a run."""
         if self._doing is None or not self._commands.only_looks(text):
             return False
         self._echo(text)
@@ -216,7 +216,7 @@ class Repl:
         return True
 
     def stop(self) -> None:
-        """Ctrl-C: stop what goes on; twice: leave."""
+        """Ctrl-C: stops the current work; twice, leaves."""
         now = time.monotonic()
         twice, self._stopped_at = now - self._stopped_at < TWICE_S, now
         if twice:
@@ -247,7 +247,7 @@ class Repl:
         self.leave(0)
 
     async def _read(self, warming: asyncio.Task[None]) -> str | None:
-        """What is typed next; until then the provider's cache is looked after, if the user allows it."""
+        """The next input; until then, keeps the provider's cache warm if the user allows it."""
         tending = asyncio.create_task(self._tend_cache(warming))
         try:
             return await self.terminal.read()
@@ -257,7 +257,7 @@ class Repl:
                 await tending
 
     async def _tend_cache(self, warming: asyncio.Task[None]) -> None:
-        await asyncio.wait({warming})  # prices are read, which the keyboard need not wait for
+        await asyncio.wait({warming})  # loads prices, for which the keyboard need not wait
         while (due_s := self.session.cache_due_s) is not None:
             await asyncio.sleep(due_s)
             decision = await self.session.settle_cache()
@@ -267,7 +267,7 @@ class Repl:
             self.terminal.draw()
 
     async def _safely(self, work: Awaitable[None]) -> None:
-        """What the user did wrong is told in a line; a bug crashes."""
+        """Reports a mistake of the user in one line; a bug crashes."""
         try:
             await work
         except RaError as error:
@@ -298,7 +298,7 @@ class Repl:
             await self._prompt(resume_banner.GO_ON)
 
     async def working(self, what: str, work: Awaitable[T]) -> T:
-        """Do a part of a command that may take a while: after a second the screen says what goes on."""
+        """Runs a part of a command that may take a while: after a second the screen says what it is."""
         self.telling.work(what)
         try:
             return await work
@@ -340,7 +340,7 @@ class Repl:
         await self._follow(Message("user", (*blocks, *attached)))
 
     async def _try_again(self, message: Message) -> None:
-        """The same prompt once more. Where nothing was answered yet, the first attempt is taken back."""
+        """Sends the same prompt again. Without any answer yet, the first attempt is taken back."""
         said = self.session.messages()
         if said and said[-1].is_prompt:
             self.session.rewind(said[-1])
@@ -360,7 +360,7 @@ class Repl:
             async for event in run:
                 self.telling.hear(event)
                 if isinstance(event, ToolEnded) and self.status.edits:
-                    self.status.edits = self.session.edits  # an answer may have changed it
+                    self.status.edits = self.session.edits  # an answer to a prompt may have changed it
                 if isinstance(event, TurnEnded):
                     self.status.pay(event.usage, event.dollars)
                     self.status.window = self.session.window
@@ -379,7 +379,7 @@ class Repl:
             await self.flush()
 
     async def _paint(self) -> None:
-        """Show what is new at once, and after that no more often than an eye can follow."""
+        """Shows new text at once, and after that no more often than the eye can follow."""
         while True:
             await self._dirty.wait()
             self._dirty.clear()
@@ -390,21 +390,21 @@ class Repl:
         self.paper.resize(self.terminal.width)
         while text := self._slice():
             self.terminal.show(text)
-            await asyncio.sleep(0)  # between two slices, keys are read
+            await asyncio.sleep(0)  # keys are read between two slices
         self.terminal.draw()
 
     def _slice(self) -> str:
-        """As much of what is finished as can be rendered without keeping the keyboard waiting."""
+        """As much of the finished text as can be rendered without delaying the keyboard."""
         until, text = time.monotonic() + SLICE_S, ""
         while self.telling.more and (not text or time.monotonic() < until):
             text += self.telling.take()
         return text
 
-    # --- asking ---
+    # --- questions ---
 
     async def ask(self, question: Question) -> Answer:
         async with self._asking:
-            await asyncio.sleep(0)  # what happened before the question is heard before it
+            await asyncio.sleep(0)  # earlier events are handled before the question
             await self.flush()
             self.telling.ask(question.call.id)
             answer = await permission_prompt.ask(question, self.terminal, self.paper)

@@ -1,4 +1,4 @@
-"""Turn the events of a run into lines for the screen, and into what still moves below them."""
+"""Turns the events of a run into lines for the screen, and into the changing part below them."""
 
 import re
 import time
@@ -34,32 +34,32 @@ from ra.core.text import visible, visible_line
 
 PIECE = 10  # lines that are rendered at once
 THOUGHT_ROWS = 3
-HEAD_ROWS = 3  # first lines of a command that failed
-SLOW = ("Agent", "Bash", "WebFetch")  # announced where nothing moves
+HEAD_ROWS = 3  # first lines of a failed command
+SLOW = ("Agent", "Bash", "WebFetch")  # announced if nothing on the screen moves
 PATIENCE_S = 1.0  # a shorter wait needs no clock
 
 _ENDED = re.compile(r"\[(exit code \d+|timed out after [^\]]*)\]\Z")  # how a failed command ended, in its last line
 
 
 class Telling:
-    """Hears events, gives out what is finished (`take`), and shows the rest (`moving`) until it is."""
+    """Receives events, returns what is finished (`take`), and shows the rest (`moving`) until it is."""
 
     def __init__(self, paper: Paper, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.ended_tools: list[ToolEnded] = []  # of the last prompt, for /tools
         self.edited: dict[str, ToolCall] = {}  # calls that the user changed, by their ids
-        self.previewed: set[str] = set()  # ids of calls whose change was shown in a question
-        self.busy = ""  # what goes on, while something does
+        self.previewed: set[str] = set()  # ids of calls whose change a question has shown
+        self.busy = ""  # the current activity, if any
         self._paper = paper
         self._clock = clock
         self._words = MarkdownStream(paper)
-        self._ready: deque[MarkdownStream | str] = deque()  # in the order of the screen; words are rendered late
+        self._ready: deque[MarkdownStream | str] = deque()  # in the order of the screen; text is rendered late
         self._thought = ""
         self._thinking_since = 0.0
         self._since = self._asked_at = 0.0
-        self._asked = ""  # the call that a person is asked about
+        self._asked = ""  # the call of the open question
         self._running: dict[str, RunningCall] = {}
         self._retry = RetryWait(clock)
-        self._stopped = False  # nothing goes on any more; only the price is still being counted
+        self._stopped = False  # only the price is still being counted
 
     def begin(self) -> None:
         self.ended_tools = []
@@ -71,11 +71,11 @@ class Telling:
         self.busy = "waiting for the model"
 
     def work(self, what: str) -> None:
-        """A command of the user that takes a while; "" when it is done."""
+        """Names an activity of the user that takes a while; "" ends it."""
         self._since, self.busy = self._clock(), what
 
     def ask(self, call_id: str) -> None:
-        """A person is asked about a call: no time passes until `answered`."""
+        """A question about a call is open: no time passes until `answered`."""
         self._asked, self._asked_at = call_id, self._clock()
 
     def answered(self) -> None:
@@ -86,7 +86,7 @@ class Telling:
         self._asked = ""
 
     def hear(self, event: Event) -> None:
-        """Cheap for words: rendering them is for `take`."""
+        """Cheap for text: `take` renders it."""
         if not isinstance(event, ThinkingDelta):
             self._fold_thinking()
         self._retry.hear(event)
@@ -122,7 +122,7 @@ class Telling:
                 self._ready += self._tool(ended)
                 self.busy = "waiting for the model"
             case Retrying(reason, wait_s, restart, most):
-                if restart or self._paper.plain:  # where nothing moves, and where half an answer stands above
+                if restart or self._paper.plain:  # nothing moves, or half an answer is above
                     self.note(retry(reason, self._retry.number, wait_s, restart=restart, most=most))
             case Compacted(fact):
                 self.note(fact.summary_line)
@@ -142,7 +142,7 @@ class Telling:
 
     @property
     def calls(self) -> list[ToolEnded]:
-        """The calls of the last prompt; those that still run have what they have printed so far."""
+        """The calls of the last prompt; running ones with their output so far."""
         running = list(self._running.values())
         return [*self.ended_tools, *(_so_far(call, self._clock() - call.began, "running for") for call in running)]
 
@@ -153,7 +153,7 @@ class Telling:
         return bool(self._ready) or self._words.more
 
     def take(self) -> str:
-        """The next piece of what is finished, small enough for a keystroke not to wait for it."""
+        """The next finished piece, small enough that no key has to wait for it."""
         head = self._ready[0] if self._ready else self._words
         if isinstance(head, str):
             self._ready.popleft()
@@ -175,7 +175,7 @@ class Telling:
             self._thought, self._thinking_since = "", 0.0
 
     def _tool(self, ended: ToolEnded) -> list[str]:
-        """One line for the call and what came of it; a change of a file shows itself."""
+        """One line for the call and its outcome; a change of a file is shown as such."""
         call, result = ended.call, ended.result
         text = visible(brief(result.content)).strip()
         shell = call.name == "Bash" and "\n" in text
@@ -201,7 +201,7 @@ class Telling:
         return [head, *(self._excerpt(text.splitlines()) if shell else [])]
 
     def _excerpt(self, lines: list[str], *, first: int = 0) -> list[str]:
-        """The last lines of an output, and the first ones where those tell more; Ctrl-O shows the rest."""
+        """The last lines of an output, and the first ones if those are more telling; Ctrl-O shows the rest."""
         width = max(20, self._paper.width - 3)
         if len(lines) > first + LIVE_ROWS:
             hidden = len(lines) - first - LIVE_ROWS
@@ -210,7 +210,7 @@ class Telling:
         return [self._paper.line(f"  {visible_line(line, width)}", "dim") for line in lines]
 
     def _stop_running(self) -> None:
-        """A call that was interrupted stays on the screen and in /tools, with what it had printed."""
+        """Keeps an interrupted call on the screen and in /tools, with its output so far."""
         for running in self._running.values():
             if running.call.id == self._asked:
                 words = f"✗ {describe(running.call)} → not run: stopped before you answered"
@@ -224,7 +224,7 @@ class Telling:
         self._running = {}
 
     def _stop(self, *, by_user: bool) -> None:
-        """Nothing goes on any more, and what was said is recorded; only the price is still being counted."""
+        """The work has ended and the partial answer is recorded; only the price is still being counted."""
         self._stop_running()
         if by_user and (stopped_wait := self._retry.take_stopped()):
             self.note(stopped_wait, "yellow")
@@ -246,7 +246,7 @@ class Telling:
     # --- moving ---
 
     def moving(self, width: int, rows: int) -> Fragments:
-        """The open end of the answer, what is thought or running, and the clock; from the bottom what fits."""
+        """The unfinished end of the answer, thinking or running calls, and the clock; cut to fit, from the bottom."""
         fragments: Fragments = []
         if self._thought:
             fragments += _rows("class:dim", last_rows(visible(self._thought[-2000:]), width, THOUGHT_ROWS))

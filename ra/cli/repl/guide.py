@@ -1,4 +1,4 @@
-"""Lead somebody through a conversation: say what comes, and put the next prompt into the input line."""
+"""Guides the user through a conversation: announces each step, and puts the next prompt into the input line."""
 
 import asyncio
 import os
@@ -11,12 +11,12 @@ from ra.cli.repl.plain import Plain
 from ra.cli.repl.terminal import Act, Choice, Moving, Picked, Terminal
 from ra.cli.repl.tour_script import TourStep
 
-LETTER_S = 0.012  # between two letters that are typed by themselves
-PAUSE_S = 0.7  # before a key is pressed by itself
+LETTER_S = 0.012  # between two letters of simulated typing
+PAUSE_S = 0.7  # before a simulated key press
 
 
 class Guided:
-    """A terminal with a guide. The recorded model answers only what it was recorded for; commands are always free."""
+    """A terminal with a guide. The recorded model answers only its recorded prompts; commands are always free."""
 
     def __init__(self, inner: Terminal, steps: Sequence[TourStep]) -> None:
         self.plain = inner.plain
@@ -49,7 +49,7 @@ class Guided:
                 self._said = step
             self._inner.offer(step.typed)
             typed = await self._inner.read()
-            typed = step.typed if typed is not None and not typed.strip() else typed  # Enter is enough
+            typed = step.typed if typed is not None and not typed.strip() else typed  # Enter alone is enough
             if typed is None or (typed.startswith(("/", "!")) and typed.strip() != step.typed):
                 return typed
             if typed.strip() == step.typed:
@@ -88,7 +88,7 @@ class Guided:
 
 
 class Played(Plain):
-    """A terminal without hands: what stands in the input line is sent, and questions are answered from the script."""
+    """A terminal without a user: sends what is in the input line, and answers questions from the script."""
 
     def __init__(self, steps: Sequence[TourStep], *, plain: bool) -> None:
         super().__init__(complete=lambda _: [])

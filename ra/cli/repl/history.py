@@ -1,4 +1,4 @@
-"""Keep what was typed in a file that only its owner can read."""
+"""Keeps typed prompts in a file that only its owner can read."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -8,12 +8,12 @@ from prompt_toolkit.history import FileHistory
 from ra.cli.repl.pastes import LABEL
 from ra.system.files import append_private, make_private
 
-LONGEST = 10_000  # characters of one prompt that are worth keeping
-KEPT = 2_000_000  # bytes of the file; the older half goes when it is larger
+LONGEST = 10_000  # characters; longer prompts are not kept
+KEPT = 2_000_000  # bytes of the file; beyond that, its older half is deleted
 
 
 class PrivateHistory(FileHistory):
-    """prompt_toolkit's own format, mode 0600. A disk that cannot be written costs the history, not the session."""
+    """prompt_toolkit's own format, mode 0600. An unwritable disk costs the history, not the session."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class PrivateHistory(FileHistory):
             return ()
 
     def store_string(self, string: str) -> None:
-        if len(string) > LONGEST or LABEL.search(string):  # no later process knows what was pasted
+        if len(string) > LONGEST or LABEL.search(string):  # a later process does not know the pasted text
             return
         try:
             make_private(self._path.parent)

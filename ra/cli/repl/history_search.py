@@ -1,6 +1,6 @@
-"""Search earlier prompts: Ctrl-R opens a menu of those that hold every word typed, and Enter puts one into the line.
+"""Searches earlier prompts: Ctrl-R lists those that contain every typed word, and Enter puts one into the line.
 
-prompt_toolkit's own incremental search shows one match at a time and none at all until something is typed.
+prompt_toolkit's own incremental search shows one match at a time and none until something is typed.
 """
 
 from collections.abc import AsyncGenerator, Iterable
@@ -12,12 +12,12 @@ from prompt_toolkit.history import History
 
 from ra.core.text import visible_line
 
-MOST = 50  # matches that are offered
+MOST = 50  # number of matches that are offered
 SHOWN = 70  # characters of a match in the menu
 
 
 class HistorySearch(Completer):
-    """Offers earlier prompts during a search, and what `usual` offers otherwise."""
+    """Offers earlier prompts during a search, and the completions of `usual` otherwise."""
 
     label = "search › "
 
@@ -25,14 +25,14 @@ class HistorySearch(Completer):
         self.active = False
         self._history = history
         self._usual = usual
-        self._before = Document()  # what stood in the input line
+        self._before = Document()  # the input line before the search
 
     def begin(self, buffer: Buffer) -> None:
         self._before, self.active = buffer.document, True
         buffer.start_completion()
 
     def accept(self, buffer: Buffer) -> None:
-        """Take the chosen match, or the newest, into the input line; nothing is sent yet."""
+        """Puts the chosen match, or the newest one, into the input line without sending it."""
         state = buffer.complete_state
         if state is not None and state.completions:
             buffer.apply_completion(state.current_completion or state.completions[0])
@@ -45,7 +45,7 @@ class HistorySearch(Completer):
         buffer.document = self._before
 
     def matches(self, query: str) -> list[str]:
-        """Earlier prompts that hold every word of the query, newest first, each once."""
+        """Earlier prompts that contain every word of the query, newest first, without duplicates."""
         words = query.lower().split()
         newest_first = dict.fromkeys(reversed(self._history.get_strings()))
         return [prompt for prompt in newest_first if all(word in prompt.lower() for word in words)][:MOST]

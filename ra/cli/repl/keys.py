@@ -1,4 +1,4 @@
-"""Bind the keys that a line editor does not have: send, break the line, stop, leave, fold a paste, answer."""
+"""Binds the keys that a line editor lacks: send, break the line, stop, leave, fold a paste, answer."""
 
 import time
 from typing import Protocol
@@ -20,7 +20,7 @@ NEXT_EDITS = "/edits next"  # what Shift-Tab types
 
 
 class Clock:
-    """When were the last two keys pressed?"""
+    """The times of the last two key presses."""
 
     def __init__(self) -> None:
         self.before = self.last = 0.0
@@ -30,7 +30,7 @@ class Clock:
 
 
 class InputLine(Protocol):
-    """What the keys act on; the terminal that has them imports this module."""
+    """What the keys act on. Declared here, because the terminal imports this module."""
 
     buffer: Buffer
     clock: Clock
@@ -75,7 +75,7 @@ def bindings(live: InputLine) -> KeyBindings:
     def _suspend(event: KeyPressEvent) -> None:
         event.app.suspend_to_background()
 
-    picker.bind(keys, live, picking)  # last: of two keys that would do, the last one does
+    picker.bind(keys, live, picking)  # last: the last of two matching bindings wins
     return keys
 
 
@@ -128,7 +128,7 @@ def _editing(keys: KeyBindings, live: InputLine, editing: Filter) -> None:
 
 
 def _searching(keys: KeyBindings, live: InputLine, editing: Filter) -> None:
-    """Ctrl-R shows earlier prompts that hold what is typed; Enter takes one into the input line."""
+    """Ctrl-R lists earlier prompts that contain the typed words; Enter puts one into the input line."""
     active = Condition(lambda: live.search.active)
 
     @keys.add("c-r", filter=editing & ~active & Condition(lambda: not live.asks_line), eager=True)
@@ -155,7 +155,7 @@ def _searching(keys: KeyBindings, live: InputLine, editing: Filter) -> None:
 
 
 def complete(buffer: Buffer) -> None:
-    """What can only be meant is put in at once; else what all choices begin with, and then one after the other."""
+    """Inserts the only choice at once; otherwise the common beginning, and then one choice after the other."""
     menu = buffer.complete_state
     if menu is not None and menu.complete_index is not None:
         buffer.complete_next()
@@ -175,9 +175,9 @@ def complete(buffer: Buffer) -> None:
 
 
 def take_reference(buffer: Buffer) -> bool:
-    """Enter in the menu of files takes the marked one, or the first where what is typed names no file; sends nothing.
+    """Enter in the menu of files inserts the marked one, or the first if the text names no file; sends nothing.
 
-    A file is followed by a space, a folder by what it holds.
+    A space follows a file; after a folder, its contents are offered.
     """
     begun, menu = reference_in(buffer.document.text_before_cursor), buffer.complete_state
     if begun is None or menu is None or not menu.completions:
@@ -202,11 +202,11 @@ def _answering(keys: KeyBindings, live: InputLine, asking: Filter) -> None:
         assert live.question is not None
         typed = live.question.press(event.data, before=live.clock.before, writing=bool(live.buffer.text))
         if typed.isprintable():
-            live.buffer.insert_text(typed)  # what was being written goes on being written
+            live.buffer.insert_text(typed)  # continues the unfinished text
 
     @keys.add(Keys.BracketedPaste, filter=asking, eager=True)
     def _paste(event: KeyPressEvent) -> None:
-        live.buffer.insert_text(live.pastes.fold(event.data))  # it answers nothing, but it is not lost
+        live.buffer.insert_text(live.pastes.fold(event.data))  # it answers nothing, but must not get lost
 
     @keys.add("escape", filter=asking, eager=True)
     def _turn_away(event: KeyPressEvent) -> None:

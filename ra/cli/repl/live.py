@@ -1,4 +1,4 @@
-"""Let typing and streaming share one terminal: finished text scrolls up, input and status stay below it."""
+"""Lets typing and streaming share one terminal: finished text scrolls up, input and status stay below it."""
 
 import asyncio
 from collections import deque
@@ -42,7 +42,7 @@ from ra.cli.repl.screen import keyboard, screen
 from ra.cli.repl.terminal import Act, Choice, Fragments, Moving, Picked
 from ra.cli.repl.wrap import question_rows
 
-MENU = 8  # rows that a menu of completions may take
+MENU = 8  # rows of a menu of completions
 PROMPT = "› "
 
 STYLE = Style.from_dict(
@@ -63,7 +63,7 @@ STYLE = Style.from_dict(
 
 
 class Live:
-    """A terminal that can move its cursor. One prompt_toolkit application runs from `open` to `close`."""
+    """A terminal with a movable cursor. One prompt_toolkit application runs from `open` to `close`."""
 
     plain = False
 
@@ -73,12 +73,12 @@ class Live:
         self.question: QuestionPanel | None = None
         self.picker: Picker | None = None
         self._label = PROMPT
-        self._reply: asyncio.Future[str | None] | None = None  # of a line that is no prompt
+        self._reply: asyncio.Future[str | None] | None = None  # to a line that is not a prompt
         self._put_aside = Document()
         self._typed: deque[str] = deque()
         self._news = asyncio.Event()
         self._closed = False
-        self._lent = False  # somebody else has the terminal
+        self._lent = False  # the terminal is lent to something else
         self._moving: Moving | None = None
         self._at_once: Callable[[str], bool] = lambda _: False
         self._stop: Act = lambda: None
@@ -201,7 +201,7 @@ class Live:
         finally:
             self._lent = False
 
-    # --- what the keys do ---
+    # --- actions of the keys ---
 
     def take_in(self, text: str) -> None:
         text = clean(text)
@@ -214,22 +214,22 @@ class Live:
         return self._reply is not None
 
     def turn_away(self) -> None:
-        """The user wants none of what is asked."""
+        """The user dismisses the question."""
         if self.question is not None:
             self.question.turn_away()
         elif self._reply is not None and not self._reply.done():
             self._reply.set_result(None)
 
     def interrupt(self) -> None:
-        """Ctrl-C. What was queued comes back into the input line: it was meant for a world that is no more.
+        """Ctrl-C. Queued prompts return to the input line: they may no longer apply.
 
-        A line that is being typed is taken away, unless something goes on that can be stopped.
+        Discards the line that is being typed, unless there is something to stop.
         """
         if self.search.active:
             self.search.cancel(self.buffer)
             return
         if self._lent:
-            return  # it was meant for who has the terminal, and reached them
+            return  # it was meant for the program that has the terminal, and reached it
         if self.question is not None or self._reply is not None:
             self.turn_away()
         elif self._typed:
@@ -237,11 +237,11 @@ class Live:
             self._typed.clear()
         elif self.buffer.text and not (self._moving and self._moving.busy):
             self.buffer.reset()
-            return  # the line went, so that nothing is to be left yet
+            return  # it discarded a line, and must not count as the first of two for leaving
         self._stop()
 
     def leave(self) -> None:
-        """Ctrl-D: there will be no more, and nothing that is typed from here on is a prompt."""
+        """Ctrl-D: no further prompts; whatever is typed from here on is ignored."""
         self._closed = True
         self._typed.clear()
         self._news.set()
@@ -257,7 +257,7 @@ class Live:
         return False  # the line is empty again
 
     def _completes_by_itself(self) -> bool:
-        """A menu that comes unasked is welcome only where it saves typing: commands and paths."""
+        """An unrequested menu is welcome only if it saves typing: for commands and paths."""
         if self.search.active or self.picker is not None:
             return self.search.active
         text = self.buffer.document.text_before_cursor
@@ -299,10 +299,10 @@ class Live:
             input=keyboard(),
             output=screen(term, colour=colour),
             erase_when_done=True,
-            refresh_interval=0.5,  # the clock of the cache, and the seconds of a run
+            refresh_interval=0.5,  # the countdown of the cache, and the seconds of a run
         )
         application.key_processor.before_key_press += self.clock.tick
-        # What follows an escape at once is one key; a person is slower.
+        # Whatever immediately follows an escape belongs to the same key; a person is slower.
         application.ttimeoutlen = application.timeoutlen = 0.05
         return application
 
@@ -320,7 +320,7 @@ class Live:
         if self.picker is not None:
             self.picker.narrow(self.buffer.text if self.picker.search else "")
             fragments = self.picker.fragments(size.columns, max(8, size.rows - 5))
-        elif self.question is not None:  # timers stand still while a person is asked
+        elif self.question is not None:  # timers stand still while a question is open
             rows = question_rows(self.question.text, self.question.keys, max(10, size.columns - 1))
             fragments = [("class:question", row + "\n") for row in rows]
         elif self._moving is not None and not self._closed and self._reply is None:

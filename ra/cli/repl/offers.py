@@ -1,4 +1,4 @@
-"""Words that may complete what is being typed, and the paths that begin with it."""
+"""Completes the word that is being typed, and the paths that begin with it."""
 
 import os
 import re
@@ -10,20 +10,20 @@ from ra.cli.project_files import ProjectFiles
 MOST = 200  # entries of a folder that are offered
 
 Offer = tuple[str, str]
-"""A word, and what it is."""
+"""A word and its meaning."""
 
-# As the resolver of files reads it, up to the cursor: not in an e-mail address, and a quoted one may hold spaces.
+# As the resolver of files parses it, up to the cursor: not in an e-mail address; a quoted one may contain spaces.
 _REFERENCE = re.compile(r"""(?<![A-Za-z0-9_@\\/.+-])@("[^"\n]*|'[^'\n]*|[^\s"'@][^\s]*|)$""")
 
 
 def reference_in(text: str) -> str | None:
-    """What stands behind the @ of the reference that is being typed; None where none is."""
+    """The text after the @ of the reference that is being typed; None outside a reference."""
     match = _REFERENCE.search(text)
     return match[1] if match is not None else None
 
 
 def paths(begun: str, cwd: Path) -> Iterator[Offer]:
-    """Files and folders that begin so; hidden ones when the dot was typed."""
+    """Files and folders that begin with `begun`; hidden ones if it begins with a dot."""
     quote = begun[:1] if begun[:1] in "\"'" else ""
     folder, _, name = begun.removeprefix(quote).rpartition("/")
     base = cwd / Path(f"{folder}/" if begun.startswith("/") else folder or ".").expanduser()
@@ -43,13 +43,13 @@ def paths(begun: str, cwd: Path) -> Iterator[Offer]:
 
 
 def quoted(path: str, quote: str = "") -> str:
-    """As a reference has it: a path with a space stands in quotes."""
+    """The path in the form of a reference: quoted if it contains a space."""
     mark = quote or ('"' if " " in path else "")
     return f"{mark}{path}{mark}"
 
 
 def references(begun: str, cwd: Path, files: ProjectFiles) -> list[Offer]:
-    """What follows an @: paths that begin so, and then files anywhere in the project that hold these letters."""
+    """The completions after an @: paths that begin so, then files of the project that contain these letters."""
     offers = dict(paths(begun, cwd))
     quote = begun[:1] if begun[:1] in "\"'" else ""
     letters = begun.removeprefix(quote)

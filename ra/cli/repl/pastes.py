@@ -1,4 +1,4 @@
-"""Fold a long paste into a short label in the input line."""
+"""Folds a long paste into a short label in the input line."""
 
 import re
 
@@ -9,13 +9,13 @@ LABEL = re.compile(r"\[pasted text (\d+): [\d,]+ lines?, [\d,.]+ [kM]?B\]")
 
 
 class Pastes:
-    """Pastes of this process, by number. A label that was edited stands for nothing but itself."""
+    """The pastes of this process, by number. An edited label is ordinary text."""
 
     def __init__(self) -> None:
         self._texts: list[tuple[str, str]] = []
 
     def fold(self, text: str) -> str:
-        """What to put into the input line for a paste."""
+        """The text that replaces a paste in the input line."""
         text = clean(text)
         lines = text.count("\n") + 1
         if len(text) <= LONG and lines <= LINES:
@@ -35,13 +35,13 @@ class Pastes:
 
     @staticmethod
     def label_before(text: str) -> int:
-        """The length of the label that the text ends with; 0 if it does not."""
+        """The length of the label at the end of the text; 0 without one."""
         labels = [match for match in LABEL.finditer(text) if match.end() == len(text)]
         return len(labels[0][0]) if labels else 0
 
 
 def clean(text: str) -> str:
-    """Line ends as they are in files, and bytes that are no UTF-8 replaced: nothing could store or send them."""
+    """Normalizes line ends and replaces bytes that are not UTF-8, which can be neither stored nor sent."""
     return text.replace("\r\n", "\n").replace("\r", "\n").encode("utf-8", "replace").decode()
 
 

@@ -1,4 +1,4 @@
-"""Ask in the REPL whether a call may run."""
+"""Asks in the interactive prompt whether a call may run."""
 
 import os
 from functools import partial
@@ -46,7 +46,7 @@ async def ask(question: Question, terminal: Terminal, paper: Paper) -> Answer:
 
 
 async def _filled_in(question: Question, terminal: Terminal, paper: Paper) -> Answer:
-    """The user's answer for each field; a no, when the user turned away."""
+    """The user's answer for each field; a refusal if the user dismissed the question."""
     values: dict[str, FieldValue] = {}
     for field in question.fields:
         while field.name not in values:
@@ -74,7 +74,7 @@ def _lines(question: Question) -> list[str]:
 
 
 async def _edited_text(call: ToolCall, terminal: Terminal) -> str | None:
-    """A command in the input line; a text of many lines in the user's own editor, where one is named."""
+    """A command is edited in the input line; a multi-line text in the user's editor, if one is configured."""
     editor = editor_command(os.environ)
     if not editor or call.name not in IN_EDITOR:
         return await terminal.line("edit › ", editable(call))

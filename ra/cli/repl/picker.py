@@ -1,6 +1,6 @@
-"""Choose one of many in the terminal: a list that is searched by typing, with a preview of what is marked.
+"""Chooses from a list in the terminal: typing searches it, and a preview shows the marked row.
 
-prompt_toolkit's own list widgets take the whole screen; this one stands above the input line, as everything here does.
+prompt_toolkit's own list widgets take the whole screen; this one is above the input line, like everything here.
 """
 
 import asyncio
@@ -15,13 +15,13 @@ from rich.cells import cell_len, set_cell_size
 from ra.cli.repl.terminal import Choice, Fragments, Picked
 from ra.core.text import visible, visible_line
 
-NARROW = 60  # columns; below it the way out stands first, where nothing cuts it off
-PREVIEW = 6  # rows of what is marked
+NARROW = 60  # columns; on narrower screens the way out comes first, where nothing cuts it off
+PREVIEW = 6  # rows of the preview
 NAMES = {"c-r": "Ctrl-R", "c-x": "Ctrl-X"}
 
 
 class Picker:
-    """The state of one choice. With `search`, letters narrow the list; else they are keys."""
+    """The state of one choice. With `search`, letters narrow the list; otherwise they are keys."""
 
     def __init__(
         self, title: str, choices: Sequence[Choice], keys: Mapping[str, str], *, search: bool, marked: int = 0
@@ -79,7 +79,7 @@ class Picker:
 
 
 def _cut(text: str, width: int) -> str:
-    """One row of the screen; columns stay where they are."""
+    """One row of the screen; columns keep their positions."""
     row = visible(text).replace("\n", " ").replace("\t", " ")
     return row if cell_len(row) <= width else set_cell_size(row, width - 1) + "…"
 
@@ -91,7 +91,7 @@ class PickingLine(Protocol):
 
 
 def bind(keys: KeyBindings, live: PickingLine, active: Filter) -> None:
-    """The keys of a list; they win over those of the input line."""
+    """Binds the keys of a list, which take precedence over those of the input line."""
     moves = {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -10, "pagedown": 10}
     for key, rows in moves.items():
 

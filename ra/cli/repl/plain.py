@@ -1,4 +1,4 @@
-"""Run the REPL line by line, for terminals that cannot move their cursor and for screen readers."""
+"""Runs the interactive prompt line by line, for terminals that cannot move their cursor and for screen readers."""
 
 import asyncio
 import contextlib
@@ -17,7 +17,7 @@ STOPPING_S = 0.05  # after Ctrl-C, for what goes on to stop before it is answere
 
 
 class Plain:
-    """Reads with the system's own line editor and writes finished lines only: nothing moves, nothing is redrawn."""
+    """Reads with the system's line editor and writes finished lines only: nothing moves, nothing is redrawn."""
 
     plain = True
     waiting: tuple[str, ...] = ()
@@ -26,7 +26,7 @@ class Plain:
         self._complete = complete
         self._stop: Act = lambda: None
         self._moving: Moving | None = None
-        self._ended_lines = 0  # interrupts that ended a line, of which the event loop has yet to hear
+        self._ended_lines = 0  # interrupts that ended a line and have not reached the event loop yet
 
     @property
     def width(self) -> int:
@@ -84,7 +84,7 @@ class Plain:
     async def pick(
         self, title: str, choices: Sequence[Choice], keys: Mapping[str, str], *, search: bool = True, marked: int = 0
     ) -> Picked | None:
-        """A numbered list; a number chooses, a letter before it (`o 3`) does what the letter stands for."""
+        """A numbered list; a number chooses, a letter before it (`o 3`) selects the action of that letter."""
         self.show(f"{title}\n" + "".join(f"{n}. {choice.text}\n" for n, choice in enumerate(choices, 1)))
         named = {key.removeprefix("c-"): key for key in keys if key}
         ways = "".join(f", {letter} NUMBER: {keys[key]}" for letter, key in named.items())
@@ -99,15 +99,15 @@ class Plain:
             self.show(f"Please answer with a number from 1 to {len(choices)}.\n")
 
     def offer(self, text: str) -> None:
-        """A line editor that is not running cannot be filled: the text is shown, to be copied."""
+        """Only a running line editor could be filled, so the text is shown, to be copied."""
         self.show(f"The prompt was: {text}\n")
 
     async def lend(self, work: Callable[[], int]) -> int:
-        with _on_interrupt(lambda number, frame: None):  # it reaches who has the terminal
+        with _on_interrupt(lambda number, frame: None):  # it reaches the program that has the terminal
             return await asyncio.to_thread(work)
 
     async def _answer(self, label: str) -> str | None:
-        """A line; None when the user wants none of what is asked."""
+        """A line; None if the user dismisses the question."""
         try:
             return self._input(label)
         except KeyboardInterrupt:
@@ -115,8 +115,8 @@ class Plain:
             return None
 
     def _input(self, label: str) -> str | None:
-        """A line; None at the end of input. Nothing else goes on meanwhile, so that waiting here blocks nobody."""
-        with _on_interrupt(signal.default_int_handler):  # the event loop stands still and hears of it too late
+        """A line; None at the end of input. Nothing else happens meanwhile, so waiting here blocks nothing."""
+        with _on_interrupt(signal.default_int_handler):  # the event loop is blocked and would react too late
             try:
                 return clean(input(label))
             except EOFError:
@@ -145,7 +145,7 @@ def _on_interrupt(handler: Callable[[int, FrameType | None], object]) -> Iterato
 
 
 def _edit_with_readline(complete: Callable[[str], list[str]]) -> None:
-    """History of this run and completion by Tab, where the platform has readline."""
+    """The history of this process, and completion by Tab, if the platform has readline."""
     import readline
 
     def choice(_: str, number: int) -> str | None:

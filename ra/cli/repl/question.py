@@ -1,16 +1,16 @@
-"""Tell a key that answers a question from one that was typed ahead, in mid-sentence or in a paste."""
+"""Distinguishes a key that answers a question from one that was typed ahead, in mid-sentence or in a paste."""
 
 import asyncio
 import time
 from collections.abc import Callable, Mapping
 
 SEEN_S = 0.08  # nobody answers sooner after a question has appeared
-QUIET_S = 1.0  # who is writing something must have paused that long
-ALONE_S = 0.25  # an answer stands alone: keys that follow each other faster are a word or a paste
+QUIET_S = 1.0  # a user who is writing must have paused this long
+ALONE_S = 0.25  # an answer is a single key: keys in faster succession are a word or a paste
 
 
 class QuestionPanel:
-    """One question and its answer. Whoever reads the keyboard tells it the keys."""
+    """One question and its answer. The reader of the keyboard passes the keys to it."""
 
     def __init__(self, text: str, keys: Mapping[str, str], *, clock: Callable[[], float] = time.monotonic) -> None:
         self.text = text
@@ -18,13 +18,13 @@ class QuestionPanel:
         self.keys = keys
         self._clock = clock
         self._asked = clock()
-        self._held = ""  # an answer, if nothing follows it
+        self._held = ""  # an answer, unless another key follows
         self._timer: asyncio.TimerHandle | None = None
 
     def press(self, key: str, *, before: float, writing: bool) -> str:
-        """A key; `before` is when the last one came, `writing` whether the input line holds a text.
+        """Handles a key; `before` is the time of the previous one, `writing` whether the input line contains text.
 
-        Gives back what was no answer but writing: that goes on.
+        Returns the keys that were not an answer: they belong to the input line.
         """
         now = self._clock()
         if self._timer is not None:

@@ -1,4 +1,4 @@
-"""Show the end of a conversation that is taken up again, and where it stopped."""
+"""Shows the end of a resumed conversation, and where it stopped."""
 
 from collections.abc import Iterable
 
@@ -11,13 +11,13 @@ from ra.core.value import Value
 
 SHOWN = 20  # lines of the last answer
 EARLIER = 8  # lines of an answer before it
-SCREENS = 3  # prompts that are shown again
+SCREENS = 3  # number of prompts that are shown again
 
 GO_ON = "Go on where you stopped."
 
 
 class Exchange(Value, frozen=True):
-    """A prompt, the tools that were called for it, and what was answered."""
+    """A prompt, its tool calls, and its answer."""
 
     at: int
     prompt: str

@@ -1,4 +1,4 @@
-"""Write to the terminal in one piece per change, and read keys from it; a paste of megabytes in one piece."""
+"""Writes each change to the terminal in one piece, and reads keys from it; a paste of megabytes in one piece."""
 
 import sys
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 PASTE_END = "\x1b[201~"
 AT_ONCE = 65536  # bytes
-TYPED_KEYS = 40  # that may wait to be read: somebody types on while the machine is busy
+TYPED_KEYS = 40  # keys that may wait to be read, when a user types on while the machine is busy
 TYPED_LINES = 3
 
 
 class Screen(Vt100_Output):
-    """Output that can hold back its bytes, so that wiping, printing and drawing anew reach the terminal as one write.
+    """Output that can hold back its bytes, so that erasing, printing and redrawing reach the terminal as one write.
 
-    It never asks for the cursor's position: the answer would come as keys, to whoever reads them then.
+    Never asks for the cursor's position: the answer would arrive as keys, for whoever reads them then.
     """
 
     _held = False
@@ -51,7 +51,7 @@ def screen(term: str, *, colour: bool) -> Output:
     size = Vt100_Output.from_pty(sys.stdout).get_size
 
     def known() -> Size:
-        """Some terminals say that they have no size at all."""
+        """Some terminals report no size at all."""
         reported = size()
         return Size(rows=reported.rows or 24, columns=reported.columns or 80)
 
@@ -60,7 +60,7 @@ def screen(term: str, *, colour: bool) -> Output:
 
 
 class _Parser(Vt100Parser):
-    """Collects a paste in pieces. The original looks through all of it for every kilobyte: 15 s for 5 MB."""
+    """Collects a paste in pieces. The original scans all of it for every kilobyte: 15 s for 5 MB."""
 
     _pieces: list[str]
     _tail = ""
@@ -86,7 +86,7 @@ class _Parser(Vt100Parser):
 def keyboard() -> Input:
     if sys.platform == "win32":
         return create_input()
-    from prompt_toolkit.input.vt100 import Vt100Input  # not there on Windows
+    from prompt_toolkit.input.vt100 import Vt100Input  # missing on Windows
 
     class Keyboard(Vt100Input):
         """Reads in large pieces. Lines that were typed before we were there came with \\n for Enter; they are sent.
@@ -95,7 +95,7 @@ def keyboard() -> Input:
         """
 
         _ahead = 0
-        _paste = ""  # that is not marked, until nothing follows it
+        _paste = ""  # one without marks, until nothing follows it
 
         def __init__(self, stdin: TextIO) -> None:
             super().__init__(stdin)
@@ -120,7 +120,7 @@ def keyboard() -> Input:
             return keys
 
         def flush_keys(self) -> list[KeyPress]:
-            """Called when nothing came for a moment."""
+            """Called after a moment without input."""
             self._end_paste()
             return super().flush_keys()
 
@@ -133,7 +133,7 @@ def keyboard() -> Input:
 
 
 def is_unmarked_paste(typed: str) -> bool:
-    """Whether these keys, which came at once, are lines that no hand typed while we were not looking."""
+    """Whether these simultaneous keys are lines that nobody typed while ra was not reading."""
     lines = typed.rstrip("\r\n").replace("\n", "\r").count("\r")
     return is_text(typed) and (lines >= TYPED_LINES or (lines > 0 and len(typed) >= TYPED_KEYS))
 
@@ -143,7 +143,7 @@ def is_text(typed: str) -> bool:
 
 
 def _waiting(descriptor: int) -> int:
-    """Bytes that can be read at once: of a terminal that is not raw, whole lines."""
+    """The bytes that can be read at once; without raw mode, whole lines."""
     import fcntl
     import termios
 

@@ -1,4 +1,4 @@
-"""Run `!command` in the user's own shell and attach its output to the next prompt."""
+"""Runs `!command` in the user's own shell and attaches its output to the next prompt."""
 
 import os
 import subprocess
@@ -11,11 +11,11 @@ from ra.core.messages import Text
 from ra.core.text import label, visible
 from ra.core.value import Value
 
-MOST = 200_000  # characters that are attached; both ends of more
+MOST = 200_000  # characters that are attached: both ends of a longer output
 
 
 class ShellOutput(Value, frozen=True):
-    """What a command of the user printed: data for the model, never a call of it."""
+    """The output of a user's command: data for the model, never a call by it."""
 
     command: str
     code: int
@@ -30,7 +30,7 @@ class ShellOutput(Value, frozen=True):
 
 
 async def run(command: str, terminal: Terminal, shell: str) -> ShellOutput:
-    """No sandbox and no question: the user typed it. The output is shown as it comes."""
+    """Needs neither sandbox nor question: the user typed it. The output is shown as it arrives."""
     if not command:
         raise UsageError("Write a command after the exclamation mark: !git status")
     pieces: list[str] = []
@@ -39,7 +39,7 @@ async def run(command: str, terminal: Terminal, shell: str) -> ShellOutput:
 
 
 def _run(command: str, shell: str, pieces: list[str]) -> int:
-    """In the foreground, so that Ctrl-C reaches it and not us."""
+    """Runs in the foreground, so that Ctrl-C reaches the command and not ra."""
     process = subprocess.Popen(
         [shell or "/bin/sh", "-c", command],
         stdout=subprocess.PIPE,
@@ -54,4 +54,4 @@ def _run(command: str, shell: str, pieces: list[str]) -> int:
             sys.stdout.write(visible(text))
             sys.stdout.flush()
     code = process.wait()
-    return code if code >= 0 else 128 - code  # as a shell says that a signal ended it
+    return code if code >= 0 else 128 - code  # a shell's exit code for death by a signal

@@ -1,4 +1,4 @@
-"""Draw the status line: model, strategy, window, cache, money, and how long the cache stays warm."""
+"""Draws the status line: model, strategy, window, cache, cost, and how long the cache stays warm."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -21,10 +21,10 @@ class Status:
         self.model = ""
         self.strategy = ""
         self.embedded = False  # a tiny model on this machine answers
-        self.edits = ""  # what becomes of changes to files
+        self.edits = ""  # the permission to change files
         self.window: int | None = None
         self.rules = CacheRules("none")
-        self.lifetime_s = 0.0  # for which the provider keeps the last request
+        self.lifetime_s = 0.0  # how long the provider keeps the last request
         self.price: Price = no_price
         self._clock = clock
         self._begin()
@@ -35,20 +35,20 @@ class Status:
         self.session = self.turn = Decimal(0)
         self.priced = True
         self.calls = 0
-        self.shortened: int | None = None  # to so many tokens, since the last call
+        self.shortened: int | None = None  # tokens after a compaction, since the last call
 
     def follow(self, events: Iterable[TimelineEvent]) -> None:
-        """Begin anew with the bills of a session that is opened."""
+        """Starts over with the bills of a session that is opened."""
         self._begin()
         for event in events:
             if isinstance(event.fact, Checkpointed):
                 self.shortened = event.fact.after
             elif isinstance(event.fact, Spent):
-                # Another model has a cache of its own: for this one nothing was paid yet.
+                # Another model has a cache of its own, for which nothing was paid yet.
                 at = event.time if event.fact.model == self.model else 0.0
                 self.pay(event.fact.usage, event.fact.dollars, at=at, main=event.fact.purpose == "turn")
                 if event.fact.purpose == "bridge":
-                    self.paid_at = at  # it used the prefix, and so kept it
+                    self.paid_at = at  # it used the prefix, and so renewed it
         self.begin_turn()
 
     def begin_turn(self) -> None:
@@ -65,13 +65,13 @@ class Status:
 
     @property
     def warm_s(self) -> float:
-        """Seconds until the provider forgets this session; 0 when it has."""
+        """Seconds until the provider's cache of this session expires; 0 after that."""
         if not self.paid_at or self.rules.kind == "none":
             return 0.0
         return max(0.0, self.paid_at + self.lifetime_s - self._clock())
 
     def line(self, width: int) -> Fragments:
-        """What fits into the width: the least important parts go first, the order of the others stays."""
+        """The parts that fit into the width: the least important are dropped first, the others keep their order."""
         parts = [part for part in self._parts() if part[1]]
         while len(parts) > 1 and _width(parts) > width:
             parts.remove(max(parts, key=lambda part: part[0]))
@@ -81,7 +81,7 @@ class Status:
         return fragments
 
     def _parts(self) -> list[tuple[int, Fragments]]:
-        """Each with its rank: a higher one is left out earlier."""
+        """Each part with its rank: higher ones are dropped earlier."""
         priced = self.calls and self.priced and not self.embedded
         spent = f"{money(self.session)} all" if priced else ""
         turn = f"{money(self.turn)} turn" if priced and self.turn else ""
@@ -89,7 +89,7 @@ class Status:
         return [
             (3, _dim(f"{self.model} (tiny, embedded)" if self.embedded else self.model)),
             (9, _dim(self.strategy)),
-            (1 if self.edits in ("auto", "off") else 7, self._edits()),  # what is not the usual must be seen
+            (1 if self.edits in ("auto", "off") else 7, self._edits()),  # an unusual setting must be visible
             (0, self._bar()),
             (4, _dim(hit)),
             (6, _dim(turn)),
@@ -99,7 +99,7 @@ class Status:
         ]
 
     def _cold_price(self) -> str:
-        """What the next call costs once the provider has forgotten this session; its answer is not in it."""
+        """The cost of the next call after the cache has expired, without its answer."""
         if not self.calls or self.rules.kind == "none":
             return ""
         total = self.shortened or self.usage.total_input + self.usage.output
@@ -116,7 +116,7 @@ class Status:
         if not self.window:
             return _dim(f"{used:,} tokens") if used else []
         filled = min(BAR, max(round(used / self.window * BAR), int(used > 0)))
-        # What a compaction left is known when the next call is paid; until then nothing is said to be cached.
+        # The size after a compaction is known when the next call is paid; until then nothing counts as cached.
         cached = round(filled * self.usage.cache_read / used) if used and not self.shortened else 0
         uncached = filled - cached
         share = f" {used / self.window:.0%} of {_short(self.window)}"

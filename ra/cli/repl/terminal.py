@@ -1,4 +1,4 @@
-"""What the REPL needs of a terminal: lines in, finished text out, and a place for what still moves."""
+"""The interface of a terminal: lines in, finished text out, and an area for what still changes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Protocol
@@ -8,11 +8,11 @@ from ra.core.value import Value
 Act = Callable[[], None]
 
 Fragments = list[tuple[str, str]]
-"""Pieces of text with their styles, as prompt_toolkit has them; a newline begins a new row."""
+"""Pieces of text with their styles, as in prompt_toolkit; a newline begins a new row."""
 
 
 class Choice(Value, frozen=True):
-    """A row of a list: what it shows, what a search looks at, and what is told of it when it is marked."""
+    """A row of a list: its text, the text for searching, and its preview."""
 
     text: str
     search: str = ""
@@ -24,23 +24,23 @@ class Choice(Value, frozen=True):
 
 
 class Picked(Value, frozen=True):
-    """Which row, and by which key; "" is Enter."""
+    """The chosen row, and the key; "" is Enter."""
 
     row: int
     key: str = ""
 
 
 class Moving(Protocol):
-    """What stands below the finished text and changes: above the input line, and under it."""
+    """The changing part below the finished text: above the input line, and under it."""
 
     @property
     def busy(self) -> bool:
-        """Whether something goes on that Ctrl-C stops."""
+        """Whether there is something for Ctrl-C to stop."""
         ...
 
     @property
     def leaving(self) -> bool:
-        """Whether no line will be read any more."""
+        """Whether no further line will be read."""
         ...
 
     def above(self, width: int, rows: int) -> Fragments: ...
@@ -49,7 +49,7 @@ class Moving(Protocol):
 
 
 class Terminal(Protocol):
-    """Two are shipped: one on prompt_toolkit, and a plain one for dumb terminals and screen readers."""
+    """There are two: one on prompt_toolkit, and a plain one for dumb terminals and screen readers."""
 
     plain: bool
 
@@ -58,49 +58,49 @@ class Terminal(Protocol):
 
     @property
     def waiting(self) -> tuple[str, ...]:
-        """What was typed while something else was going on, and is not read yet."""
+        """Lines that were typed during other work and have not been read yet."""
         ...
 
     async def open(self, moving: Moving, *, stop: Act, leave: Act, at_once: Callable[[str], bool]) -> None:
-        """Begin. `stop` is for Ctrl-C, `leave` for Ctrl-D; `at_once` may take what is typed before it is queued."""
+        """Starts reading. `stop` handles Ctrl-C, `leave` Ctrl-D; `at_once` may take a line before it is queued."""
         ...
 
     async def close(self) -> None: ...
 
     async def read(self) -> str | None:
-        """What the user typed, pastes folded; None when there will be no more."""
+        """The user's next line, with folded pastes; None at the end."""
         ...
 
     def unfold(self, text: str) -> str:
-        """The text with its pastes whole."""
+        """The text with its pastes expanded."""
         ...
 
     def show(self, text: str) -> None:
-        """Print what is finished: it stays where it is."""
+        """Prints finished text, which never moves again."""
         ...
 
     def draw(self) -> None:
-        """What moves has changed."""
+        """Redraws the changing part."""
         ...
 
     async def choose(self, question: str, keys: Mapping[str, str]) -> str:
-        """One of the keys, pressed after the question was there; "" when the user turned away."""
+        """One of the keys, pressed after the question appeared; "" if the user dismisses it."""
         ...
 
     async def line(self, label: str, default: str = "") -> str | None:
-        """A line that is no prompt; None when the user turned away."""
+        """A line that is not a prompt; None if the user dismisses it."""
         ...
 
     async def pick(
         self, title: str, choices: Sequence[Choice], keys: Mapping[str, str], *, search: bool = True, marked: int = 0
     ) -> Picked | None:
-        """One of many, searched by typing unless letters are `keys`; None when the user turned away."""
+        """A choice from the list, searched by typing unless letters are `keys`; None if the user dismisses it."""
         ...
 
     def offer(self, text: str) -> None:
-        """Put a text where the user types, to be changed and sent."""
+        """Puts a text into the input line, to be edited and sent."""
         ...
 
     async def lend(self, work: Callable[[], int]) -> int:
-        """Let `work` have the terminal for itself."""
+        """Lends the terminal to `work`."""
         ...

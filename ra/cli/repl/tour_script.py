@@ -1,8 +1,8 @@
-"""What `ra tour` shows: a small project, the recorded answers of a model, and what is said beside them."""
+"""The script of `ra tour`: a small project, the recorded answers of a model, and the comments beside them."""
 
 from ra.core.value import Value
 
-MODEL = "claude-sonnet-5-5"  # a script of this name costs what the model costs
+MODEL = "claude-sonnet-5-5"  # a script with this name costs as much as the model
 
 FILES = {
     "cart.py": '''"""The shopping cart."""
@@ -27,7 +27,7 @@ LOG = "test-run.log"
 
 
 def log() -> str:
-    """A long log with one line in it that matters."""
+    """A long log with one important line."""
     lines = [
         f"12:{n // 60:02}:{n % 60:02} test_{n:03} checkout step {n * 7919 % 1000:03}, item {n * 31 % 97}: ok"
         for n in range(420)
@@ -85,12 +85,12 @@ ANSWERS_AFTER: list[dict[str, object]] = [
 
 
 class TourStep(Value, frozen=True):
-    """What is said first, what is put into the input line, and which keys answer the questions that follow."""
+    """The introduction, the text for the input line, and the keys that answer the following questions."""
 
     caption: str
     typed: str
     keys: tuple[str, ...] = ()
-    killed_after_s: float = 0.0  # the process ends in the middle of this one
+    killed_after_s: float = 0.0  # the process is killed in the middle of this step
 
 
 STEPS = (

@@ -1,4 +1,4 @@
-"""Break a text into the rows of a terminal, in which a Chinese character takes two cells."""
+"""Wraps text to the rows of a terminal, in which a Chinese character takes two cells."""
 
 from collections.abc import Mapping
 
@@ -17,7 +17,7 @@ def last_rows(text: str, width: int, rows: int) -> list[str]:
 
 
 def question_rows(question: str, keys: Mapping[str, str], width: int) -> list[str]:
-    """A question with its keys, broken between words; a key stays with its words."""
+    """A question with its keys, wrapped between words; a key stays with its label."""
     choices = [f"{key} {word}" for key, word in keys.items()]
     rows = [""]
     for piece in [*question.split(), "", *(f"{choice} ·" for choice in choices[:-1]), *choices[-1:]]:

@@ -1,4 +1,4 @@
-"""The table of slash commands: name, argument, help, and the function that runs it."""
+"""The table of slash commands: name, argument, help, and the function that runs each."""
 
 from collections.abc import Awaitable, Callable, Iterable
 
@@ -15,9 +15,9 @@ from ra.costs import ledger
 
 
 class Command(msgspec.Struct, frozen=True):
-    """`argument` as the help shows it: "" takes none, [X] may be left out. `at_once`: a run need not end first.
+    """`argument` is as in the help: "" takes none, [X] is optional. `at_once`: it may run beside a prompt.
 
-    Tab offers `words`, or what `offers` finds.
+    Tab offers `words`, or the result of `offers`.
     """
 
     name: str
@@ -155,7 +155,7 @@ TABLE: tuple[Command, ...] = (
 )
 
 
-ALONE = ("/context messages",)  # it looks, and it can change what it shows: not beside a run
+ALONE = ("/context messages",)  # read-only as such, but its list can change the messages: not beside a run
 
 
 def names() -> list[Offer]:
@@ -168,7 +168,7 @@ def find(text: str) -> Command | None:
 
 
 async def run(repl: Repl, text: str) -> None:
-    """Do what a line says that begins with a slash. Raises UsageError, in one line."""
+    """Runs a line that begins with a slash. Raises UsageError with a one-line message."""
     command = find(text)
     word, *arguments = text.strip().split(None, 1)
     argument = arguments[0].strip() if arguments else ""
@@ -189,18 +189,18 @@ INSTEAD = {
     "sessions": "/resume ID continues one",
     "undo": "it puts back what the last turn changed; /rewind N goes back further",
 }
-"""What to do where a command was given an argument that it does not take."""
+"""What to do if a command has an argument that it does not take."""
 
 
 def _meant(word: str, argument: str) -> str:
-    """What to type for a command that is not there."""
+    """What to type instead of an unknown command."""
     name = word.removeprefix("/").lower()
     begun = argument.partition(" ")[0].lower()
     own = [command.name for command in TABLE]
     if not name and begun in own:
         return f"type /{begun}, without the space."
     slashes = {other: row.slash for other, row in other_programs.BY_WORD.items() if row.slash}
-    for part in (name, *name.replace("_", "-").split("-")):  # auto-edit is about edits
+    for part in (name, *name.replace("_", "-").split("-")):  # auto-edit concerns edits
         if part in slashes:
             return f"type {slashes[part]}."
         if near := spelling.nearest(part, own):

@@ -17,7 +17,7 @@ OFFERED: dict[str, CompactionName] = {"t": "truncate", "d": "digest", "s": "summ
 
 
 async def compact(repl: Repl, argument: str) -> None:
-    """What stays and what goes, what each way costs, a question, and the compaction."""
+    """Shows what stays and what goes and the cost of each way, asks, and compacts."""
     session = repl.session
     if session.configured is None:
         raise UsageError("There is nothing to compact yet; ask something first.")
@@ -82,7 +82,7 @@ async def attach(repl: Repl, argument: str) -> None:
     from ra.resolvers.expand import attach as load
 
     path = argument.removeprefix("@").strip("\"'")
-    for warning in load(path, cwd=repl.app.resolved.cwd).warnings:  # raises when it cannot be read
+    for warning in load(path, cwd=repl.app.resolved.cwd).warnings:  # raises if it is unreadable
         repl.say(warning, "yellow")
     repl.attachments.append(path)
     repl.say(f"{path} will be sent with your next prompt.", "dim")
@@ -94,7 +94,7 @@ def path_offers(repl: Repl, begun: str) -> list[Offer]:
 
 
 async def drop(repl: Repl, argument: str) -> None:
-    """Without a name: what could be dropped. What is dropped can still be recalled."""
+    """Without a name, lists what can be dropped. Recall still reads what was dropped."""
     name = argument.removeprefix("@").strip("\"'")
     if not name:
         _list(repl)

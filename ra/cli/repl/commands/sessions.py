@@ -1,4 +1,4 @@
-"""Commands that go to another session: a list with prices, a copy, a new one."""
+"""Commands that switch to another session: a list with prices, a copy, a new one."""
 
 import asyncio
 from decimal import Decimal
@@ -22,7 +22,7 @@ LOOKED_AT = 40  # events at the end of a session that its preview reads
 
 
 class Quote(Value, frozen=True):
-    """What the next call of a stored session would cost for what it carries already."""
+    """The price of the next call of a stored session, for the context that it carries already."""
 
     info: SessionInfo
     tokens: int
@@ -39,7 +39,7 @@ async def list_(repl: Repl, argument: str) -> None:
 
 
 async def resume(repl: Repl, argument: str) -> None:
-    """By id, or chosen from the list."""
+    """Resumes a session by id, or by choice from the list."""
     session_id = argument or await _pick(repl)
     if not session_id:
         return
@@ -115,7 +115,7 @@ def _table(repl: Repl, listed: list[Quote]) -> str:
 
 
 async def _pick(repl: Repl) -> str:
-    """The id of a session, "" when none was wanted. A session can be given another title there."""
+    """The id of a session, "" for none. Its list can also rename sessions."""
     marked = 0
     while True:
         listed = quotes(repl)
@@ -144,7 +144,7 @@ def _choice(repl: Repl, quote: Quote) -> Choice:
 
 
 def _last_words(repl: Repl, info: SessionInfo) -> str:
-    """How it ended: the last prompt and answer, of the last few events."""
+    """How it ended: the last prompt and answer, from its last few events."""
     timeline = repl.app.store.open(info.id, write=False)
     try:
         recap = resume_banner.recap(timeline.events(since=max(0, info.events - LOOKED_AT)))
@@ -168,7 +168,7 @@ async def _rename(repl: Repl, info: SessionInfo) -> None:
 
 
 async def _offer(repl: Repl, session: str) -> bool | None:
-    """Shall it be compacted first? Asked only where the next call gets cheaper by it; None: not resumed at all."""
+    """Offers to compact first, if that makes the next call cheaper. None: do not resume."""
     stored = await asyncio.to_thread(repl.app.stored, session)
     plan = await asyncio.to_thread(stored.preview_compaction)
     cold = stored.is_cold

@@ -28,7 +28,7 @@ LEVELS: tuple[str, ...] = get_args(Level)
 
 
 async def model(repl: Repl, argument: str) -> None:
-    """List and search; or go on with another, of whatever provider has it."""
+    """Lists and searches models, or switches to one, whichever provider has it."""
     recipe = repl.session.recipe
     if not argument:
         repl.say(f"{recipe.model} ({recipe.provider}) answers now.")
@@ -53,7 +53,7 @@ async def model(repl: Repl, argument: str) -> None:
 
 
 async def _use_model(repl: Repl, name: str, provider: str | None) -> None:
-    """The name chooses the provider, unless a server of the user's own is in force: that one has names of its own."""
+    """The name decides the provider, unless that is a server of the user's own, which has its own model names."""
     in_force = repl.args.provider
     await _change(repl, model=name, provider=provider or (in_force if in_force in ANY_NAME else None))
 
@@ -88,7 +88,7 @@ async def thinking(repl: Repl, argument: str) -> None:
 
 
 async def edits(repl: Repl, argument: str) -> None:
-    """What becomes of changes to files: asked about, made at once, refused."""
+    """Decides about changes to files: ask, make them at once, or refuse."""
     session = repl.session
     if not argument:
         repl.say(
@@ -116,9 +116,9 @@ async def strategy(repl: Repl, argument: str) -> None:
 
 
 async def _change(repl: Repl, **flags: str | None) -> None:
-    """Read the configuration anew with these flags, and go on with the recipe that it makes.
+    """Resolves the configuration again with these flags, and continues with the resulting recipe.
 
-    Raises before anything changed.
+    Raises before anything has changed.
     """
     args = copy.copy(repl.args)
     for name, value in flags.items():

@@ -1,4 +1,4 @@
-"""Commands that only look: what the model sees, what was said, what it cost, what is in force."""
+"""Read-only commands: what the model sees, the conversation, its cost, the settings."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ UNFOLDED = 400  # lines of one result
 
 
 def columns(paper: Paper, heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> str:
-    """Rows as a table without a frame; for ears, as sentences with the head before each cell."""
+    """Rows as a table without a frame; for screen readers, as sentences with the head before each cell."""
     if not paper.plain:
         return paper.rendered(build(heads, rows, right=right, edge=False))
     sentences = ([f"{head}: {cell}" if head else cell for head, cell in zip(heads, row, strict=True)] for row in rows)
@@ -53,7 +53,7 @@ async def context(repl: Repl, argument: str) -> None:
         repl.say("/context messages lists every message, to read, omit, keep or pin it", "dim")
 
 
-# --- what was said ---
+# --- the conversation ---
 
 
 async def recall(repl: Repl, argument: str) -> None:
@@ -78,7 +78,7 @@ async def entries(repl: Repl, argument: str) -> None:
 
 
 async def tools(repl: Repl, argument: str) -> None:
-    """The calls of the last prompt with all that they gave, or one of them."""
+    """The calls of the last prompt with their complete output, or one of them."""
     ended = repl.telling.calls
     if not ended:
         repl.say("No tool was called for the last prompt.", "dim")
@@ -126,7 +126,7 @@ async def cost(repl: Repl, argument: str) -> None:
 
 
 async def permissions(repl: Repl, argument: str) -> None:
-    """The rules; what was allowed for this session is known to the session alone."""
+    """The rules, with those that were allowed for this session only."""
     listed = rule_rows(repl.app.resolved, repl.args, repl.app.options)
     if listed:
         repl.show(columns(repl.paper, ["action", "rule", "from"], listed))

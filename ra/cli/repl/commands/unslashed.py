@@ -1,4 +1,4 @@
-"""Answer a line of the conversation that was meant as a command, instead of paying for it as a prompt."""
+"""Recognizes a prompt that was meant as a command, instead of billing it as a prompt."""
 
 import re
 
@@ -8,9 +8,9 @@ from ra.cli.spelling import close
 
 OTHER_AGENTS = ("claude", "codex", "gemini", "aider", "opencode")
 
-LEAVING = ("q", "qa", "wq", "x", "exit")  # in an editor, or a database's shell
+LEAVING = ("q", "qa", "wq", "x", "exit")  # from editors and database shells
 
-ANSWERS = ("drop",)  # to what a model may ask, though the command can stand alone
+ANSWERS = ("drop",)  # may answer a model's question, though the command needs no argument
 
 COMMANDS = {command.name: command for command in TABLE}
 
@@ -46,7 +46,7 @@ def _other_prefix(line: str) -> str:
 
 
 def _takes(command: Command, word: str) -> bool:
-    """Whether a word makes a command of a line without its slash."""
+    """Whether the word is an argument that marks the line as a command without its slash."""
     if command.name == "help":
         return word.removeprefix("/") in COMMANDS
     if command.name == "model":

@@ -1,4 +1,4 @@
-"""Commands on the window: its messages in a list, taken out, brought back, pinned, and going back to a prompt."""
+"""Commands on the window: list its messages, take them out, bring them back, pin them, and rewind to a prompt."""
 
 from ra.cli.repl.core import Repl
 from ra.cli.repl.offers import Offer
@@ -20,7 +20,7 @@ YES_NO = {"n": "no", "y": "yes"}
 
 
 async def browse(repl: Repl) -> None:
-    """What is in the window, to move through: the sources that stand before the conversation, and its messages."""
+    """Shows the contents of the window as a list: the sources before the conversation, and its messages."""
     marked: int | None = None
     repl.say(EXPLAINED, "dim")
     while True:
@@ -51,7 +51,7 @@ async def browse(repl: Repl) -> None:
 
 
 class WindowSource(Value, frozen=True):
-    """A source that stands before the conversation in every request: instructions, tools, entries, slots."""
+    """A source before the conversation in every request: instructions, tools, entries, slots."""
 
     name: str
     text: str
@@ -59,7 +59,7 @@ class WindowSource(Value, frozen=True):
 
 
 def _sources(snapshot: Snapshot) -> list[WindowSource]:
-    """Those of the next request, in its order, with what each adds to a call while the cache is warm."""
+    """The sources of the next request, in its order, with what each adds to a call while the cache is warm."""
     texts: dict[str, list[str]] = {}
     for section in snapshot.request.sections:
         texts.setdefault(section.name, []).append(section.content)
@@ -79,7 +79,7 @@ def _sources(snapshot: Snapshot) -> list[WindowSource]:
 
 
 def _source_key(repl: Repl, source: WindowSource, key: str) -> None:
-    """A source is kept and pinned as it is; what takes it out depends on where it comes from."""
+    """Shows a source, or says that it is always kept, and how to remove it, which depends on its origin."""
     if not key:
         repl.show(repl.paper.line(source.name, "bold"))
         repl.show(visible(source.text).rstrip("\n") + "\n")
@@ -132,7 +132,7 @@ async def _pin(repl: Repl, message: SessionMessage) -> None:
     name = next(f"pin-{n}" for n in range(1, len(pinned) + 2) if f"pin-{n}" not in pinned)
     snapshot = await repl.session.context()
     total = snapshot.report.total + message.tokens
-    # An entry stands before the conversation: what follows it is written to the cache anew, once.
+    # An entry precedes the conversation: everything after it is written to the cache again, once.
     prices = [snapshot.price(usage) for usage in (Usage(cache_write=total), Usage(cache_read=message.tokens))]
     first, each = (money(price) for price in prices)
     cost = f" Input of the next call at most {first}, then {each} more each call." if all(prices) else ""
@@ -144,7 +144,7 @@ async def _pin(repl: Repl, message: SessionMessage) -> None:
 
 
 async def _agreed(repl: Repl, what: str, change: WindowChange) -> bool:
-    """Say what it costs; ask only where there is something to decide."""
+    """Shows the cost; asks only if there is something to decide."""
     repl.say(f"{what}: {priced(change)}")
     return change.before == change.after or await repl.terminal.choose("Do it?", YES_NO) == "y"
 
@@ -190,7 +190,7 @@ def _choice(repl: Repl, message: SessionMessage) -> Choice:
 
 
 async def rewind(repl: Repl, argument: str) -> None:
-    """To before one of the prompts: the conversation, the files, or both."""
+    """Goes back to before one of the prompts: the conversation, the files, or both."""
     prompts = [message for message in repl.session.messages() if message.is_prompt]
     if not prompts:
         raise UsageError("Nothing was asked yet.")
@@ -216,7 +216,7 @@ async def rewind(repl: Repl, argument: str) -> None:
 
 
 def _chosen_prompt(argument: str, prompts: list[SessionMessage]) -> SessionMessage:
-    """`/rewind 2`: two prompts back; `/rewind #7`: to message 7."""
+    """`/rewind 2` goes back two prompts; `/rewind #7` to message 7."""
     if argument.startswith("#"):
         match = next((prompt for prompt in prompts if f"#{prompt.number}" == argument), None)
         if match is None:
