@@ -1,4 +1,4 @@
-"""Find a provider's address and key in the user's configuration and the vendors' usual variables."""
+"""Finds a provider's address and key in the user's configuration and the vendors' usual variables."""
 
 from collections.abc import Mapping
 from typing import Literal
@@ -18,25 +18,25 @@ Env = Mapping[str, str]
 
 
 class Account(Value, frozen=True):
-    """How to reach a model. On a `platform` other than plain, the vendor's client brings what is missing here."""
+    """A provider's credentials and address. On a `platform` other than plain, the vendor's client adds the rest."""
 
     provider: ProviderName
     platform: Platform = "plain"
     base_url: str = ""
     api_key: str = ""
-    auth_token: str = ""  # a bearer token in place of a key
+    auth_token: str = ""  # a bearer token instead of a key
     headers: dict[str, str] = {}
     timeout_s: float = 600
 
 
 def has_key(provider: ProviderName, settings: ProviderSettings, env: Env) -> bool:
-    """Whether the user has put anything there that gives access to this provider."""
+    """Whether the user has configured any access to this provider."""
     key = settings.api_key or _get(env, *BY_NAME[provider].keys) or _token(provider, env)
     return bool(key) or _platform(provider, settings, env) != "plain"
 
 
 def account(provider: ProviderName, settings: ProviderSettings, env: Env) -> Account:
-    """The account that configuration and environment describe. Raises UserError when a key is missing or malformed."""
+    """The account that configuration and environment describe. Raises UserError if a key is missing or malformed."""
     vendor = BY_NAME[provider]
     platform = _platform(provider, settings, env)
     key = settings.api_key or (_get(env, *vendor.keys) if platform == "plain" else _platform_key(platform, env))
@@ -60,7 +60,7 @@ def account(provider: ProviderName, settings: ProviderSettings, env: Env) -> Acc
 
 
 def address(provider: ProviderName, settings: ProviderSettings, env: Env) -> str:
-    """Where requests go: what tells one endpoint from another. It holds no secret."""
+    """The address of an endpoint, which identifies it. Contains no secret."""
     vendor = BY_NAME.get(provider)
     if vendor is None:
         return ""
@@ -82,7 +82,7 @@ def _token(provider: ProviderName, env: Env) -> str:
 
 
 def _platform(provider: ProviderName, settings: ProviderSettings, env: Env) -> Platform:
-    """A plain key wins; else a host or a variable that only one platform has."""
+    """The platform: plain if there is a plain key, else the one that a host or a variable belongs to."""
     host = (urlsplit(settings.base_url or "").hostname or "").lower()
     if provider == "anthropic":
         if host.startswith("bedrock-runtime."):
@@ -117,14 +117,14 @@ def _platform_key(platform: Platform, env: Env) -> str:
         "foundry": "ANTHROPIC_FOUNDRY_API_KEY",
         "azure": "AZURE_OPENAI_API_KEY",
     }
-    # With a token of Entra ID the key must stay away: Azure's client takes one of the two.
+    # With an Entra ID token, the key must be omitted: Azure's client accepts only one of the two.
     if platform == "azure" and _get(env, "AZURE_OPENAI_AD_TOKEN"):
         return ""
     return _get(env, names.get(platform, ""))
 
 
 def base_url(provider: ProviderName, settings: ProviderSettings, env: Env, platform: Platform = "plain") -> str:
-    """The address that the user gave, if any."""
+    """The address that the user configured, if any."""
     if settings.base_url or platform == "plain":
         return settings.base_url or _get(env, BY_NAME[provider].url_key) or _gateway(provider, settings, env)[0]
     names = {
@@ -139,7 +139,7 @@ def base_url(provider: ProviderName, settings: ProviderSettings, env: Env, platf
 
 
 def _gateway(provider: ProviderName, settings: ProviderSettings, env: Env) -> tuple[str, str]:
-    """The address and the key of a compatible server that has variables of its own; OpenAI's own come first."""
+    """The address and key of a compatible server with variables of its own; OpenAI's variables take precedence."""
     if provider != "openai-chat" or settings.base_url or settings.api_key or _get(env, *_OPENAI):
         return "", ""
     if key := _get(env, "OPENROUTER_API_KEY"):
@@ -148,7 +148,7 @@ def _gateway(provider: ProviderName, settings: ProviderSettings, env: Env) -> tu
 
 
 def _ollama(host: str) -> str:
-    """The address that Ollama's own client makes of OLLAMA_HOST: a host, a port or both, with a scheme or without."""
+    """The address in OLLAMA_HOST, as Ollama's own client reads it: a host, a port or both, with or without a scheme."""
     if not host:
         return ""
     scheme, mark, address = host.partition("://") if "://" in host else ("http", "://", host)
@@ -158,12 +158,12 @@ def _ollama(host: str) -> str:
     except ValueError as error:
         raise UserError(f"OLLAMA_HOST is {host!r}; use a host and a port, such as 127.0.0.1:{OLLAMA_PORT}.") from error
     name = place.hostname or "127.0.0.1"
-    name = "127.0.0.1" if name in ("0.0.0.0", "::") else name  # noqa: S104 - where a server listens, not where it is
+    name = "127.0.0.1" if name in ("0.0.0.0", "::") else name  # noqa: S104 - an address to listen on, not one to connect to
     return f"{scheme}://{f'[{name}]' if ':' in name else name}:{port}{place.path.rstrip('/')}/v1"
 
 
 def _tidy(vendor: Vendor, url: str) -> str:
-    """The base URL as the vendor's own client wants it, so that both transports reach the same place."""
+    """The base URL in the form of the vendor's own client, so that both transports reach the same address."""
     url = url.strip().rstrip("/")
     if vendor.complete:
         return url if urlsplit(url).path else url + vendor.version
@@ -171,7 +171,7 @@ def _tidy(vendor: Vendor, url: str) -> str:
 
 
 def _headers(provider: ProviderName, env: Env) -> dict[str, str]:
-    """What the vendors' clients send along when their variables are set."""
+    """The headers that the vendors' clients take from their variables."""
     prefix = "ANTHROPIC" if provider == "anthropic" else "OPENAI" if provider in ("openai", "openai-chat") else ""
     headers: dict[str, str] = {}
     for line in _get(env, f"{prefix}_CUSTOM_HEADERS").splitlines() if prefix else ():
@@ -186,7 +186,7 @@ def _headers(provider: ProviderName, env: Env) -> dict[str, str]:
 
 
 def _clean(key: str, vendor: Vendor) -> str:
-    """A key as it may stand in a header. The key itself is never shown."""
+    """A key that is valid in a header. Raises UserError, which never shows the key."""
     key = key.strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise UserError(

@@ -1,7 +1,7 @@
-"""What is known about models: window, output, kind of thinking, tokens per o200k token.
+"""Lists the known models: window, output, kind of thinking, tokens per o200k token.
 
-Windows and outputs are the vendors' published figures. A wrong or missing row does no lasting harm: the window is
-learned from the first overflow, the factor from reported usage.
+Windows and outputs are the vendors' published figures. A wrong or missing row does no lasting harm: ra learns the
+window from the first overflow, and the factor from reported usage.
 """
 
 import re
@@ -20,7 +20,7 @@ _M = 1_000_000
 _K = 1_000
 
 _Row = tuple[str, int, int, Thinking]
-"""Ids that share a row (separated by blanks), window, max output, thinking."""
+"""Ids that share a row (separated by spaces), window, max output, thinking."""
 
 _ANTHROPIC: tuple[_Row, ...] = (
     ("claude-fable-5-2 claude-fable-5-1 claude-fable-5", _M, 128 * _K, "adaptive"),
@@ -102,7 +102,7 @@ class ModelRow(Value, frozen=True):
 
 
 def info(provider: ProviderName, model: str) -> ModelInfo:
-    """The row of a model: the longest id that is its name, up to a date or snapshot. No row: the window is unknown."""
+    """The row of a model: the longest id that equals its name, up to a date or snapshot. No row: unknown window."""
     name = _plain(model)
     infos = {row.info.id: row.info for row in rows()}
     info_row = next((infos[stem] for stem in stems_of(name) if stem in infos), None)
@@ -113,24 +113,24 @@ def info(provider: ProviderName, model: str) -> ModelInfo:
 
 
 def no_thinking(model: str) -> str | None:
-    """How a model that thinks unless told otherwise is told not to; None where it cannot be, or need not be.
+    """The setting that turns off a model's default thinking; None if that is impossible or unnecessary.
 
-    For OpenAI's models an effort: `none` from 5.1 on, `minimal` before; the o series, -pro and -codex know neither. For
-    Google's `0`, a budget, or a level: the pro models always think.
+    For OpenAI's models an effort: `none` from 5.1 on, `minimal` before; the o series, -pro and -codex support neither.
+    For Google's a budget of `0`, or a level; the pro models always think.
     """
     *_, name = spellings(_plain(model))
-    if found := re.match(r"gpt-(\d+)(?:\.(\d+))?", name):
+    if match := re.match(r"gpt-(\d+)(?:\.(\d+))?", name):
         if re.search(r"-(pro|codex|chat|oss)", name):
             return None
-        version = (int(found[1]), int(found[2] or 0))
+        version = (int(match[1]), int(match[2] or 0))
         return "none" if version >= (5, 1) else "minimal" if version >= (5, 0) else None
-    if found := re.match(r"gemini-(\d+)(?:\.(\d+))?-flash", name):
-        return "0" if (int(found[1]), int(found[2] or 0)) < (3, 0) else "MINIMAL"
+    if match := re.match(r"gemini-(\d+)(?:\.(\d+))?-flash", name):
+        return "0" if (int(match[1]), int(match[2] or 0)) < (3, 0) else "MINIMAL"
     return None
 
 
 def rows() -> Iterator[ModelRow]:
-    """All that is known, for `ra models`."""
+    """All rows, for `ra models`."""
     for provider, table in _TABLES.items():
         for row in table:
             for id in row[0].split(" "):
@@ -142,7 +142,7 @@ def default_model(provider: ProviderName) -> str:
 
 
 def cheapest_model(provider: ProviderName) -> str:
-    """For small side jobs, such as planning."""
+    """The model for small side jobs, such as planning."""
     return (provider in BY_NAME and BY_NAME[provider].small_model) or default_model(provider)
 
 
@@ -152,13 +152,13 @@ def _info(id: str, row: _Row) -> ModelInfo:
 
 
 def _plain(model: str) -> str:
-    """The name without what says only how it is served: `ft:…:org::id`, `:free`, `:latest`."""
+    """The name without the parts that only say how it is served: `ft:…:org::id`, `:free`, `:latest`."""
     name = model.lower()
     return name.split(":")[1] if name.startswith("ft:") else name.removesuffix(":free").removesuffix(":latest")
 
 
 def _factor(name: str) -> float:
-    """Measured on text: Claude up to 4.6 counts 1.20 to 1.36 tokens for one of o200k_base, from 4.7 on 1.60 to 1.78,
+    """Tokens per o200k_base token, as measured on text: Claude up to 4.6 counts 1.20 to 1.36, from 4.7 on 1.60 to 1.78,
     Gemini 1.08 to 1.29."""
     if name.startswith("claude"):
         version = tuple(int(number) for number in re.findall(r"(?<!\d)\d(?!\d)", name)[:2])
@@ -167,7 +167,7 @@ def _factor(name: str) -> float:
 
 
 def _likely_thinking(provider: ProviderName, name: str) -> Thinking:
-    """Of a model that is newer than the table, or of another make behind a compatible server."""
+    """A guess for a model that is newer than the table, or that a compatible server provides."""
     if name.startswith("claude"):
         return "adaptive"
     if name.startswith(("gpt-5", "gpt-6", "gpt-7", "o5", "gemini")):

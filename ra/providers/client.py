@@ -1,4 +1,4 @@
-"""Call a model on a server: a dialect over a transport, tried again where that helps."""
+"""Calls a model on a server: a dialect over a transport, with retries."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable
@@ -14,13 +14,13 @@ from ra.providers.overflow import Unexplained
 from ra.providers.wire import SENT, Dialect, Reader, Transport
 
 ANSWER = 3
-"""An answer may take so many times what a server may stay silent: one that drips would never end otherwise."""
+"""Time limit of an answer, as a multiple of the longest silence: an answer that drips would never end otherwise."""
 
 
 class WireProvider:
-    """A Provider: what the dialect says, carried by the transport. `info` knows the rows of the models it may call.
+    """A Provider that speaks a dialect over a transport. `info` returns the catalog row of a model.
 
-    `timeout_s` is how long a server may go without an event, whatever bytes it sends.
+    `timeout_s` is the longest time without an event, whatever other bytes the server sends.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class WireProvider:
         else:
             self._unexplained.take(size_bytes)
             return
-        # A proxy out of order refuses one request and takes the next: only what comes back is a question of size.
+        # A faulty proxy refuses one request and accepts the next: only a repeated refusal suggests an overflow.
         try:
             async with aclosing(self._answer(request, body)) as answer:
                 async for item in answer:
@@ -93,13 +93,13 @@ class WireProvider:
 
 
 async def _paced(events: AsyncGenerator[JsonObject, None], silence_s: float) -> AsyncGenerator[JsonObject, None]:
-    """The events as they come. Raises BadStream where the next one, or the last one, is too long in coming."""
+    """Passes on the events. Raises BadStream if the next event, or the whole answer, takes too long."""
     loop = asyncio.get_running_loop()
     end = loop.time() + silence_s * ANSWER
     while True:
         left_s = end - loop.time()
         try:
-            # Reading bytes has a time-out of its own, with a better sentence: it comes first where nothing is sent.
+            # The transport has its own time-out with a better message: it fires first if no bytes arrive at all.
             async with asyncio.timeout(min(silence_s + 0.5, left_s)):
                 event = await anext(events)
         except StopAsyncIteration:
@@ -115,7 +115,7 @@ async def _paced(events: AsyncGenerator[JsonObject, None], silence_s: float) -> 
 
 
 def _end(reader: Reader, broken: Unavailable | BadStream | None) -> Reply:
-    """The answer, if it was complete; what broke after its end does no harm. Raises what broke, with what had come."""
+    """The answer, if complete: a failure after its end is harmless. Otherwise raises it, with the partial answer."""
     try:
         return reader.finish()
     except BadStream as cut:

@@ -1,4 +1,4 @@
-"""Choose a provider from names, settings and environment, and connect to it."""
+"""Chooses a provider from names, settings and environment, and connects to it."""
 
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -19,7 +19,7 @@ from ra.providers.settings import ProviderName, ProviderSettings, TransportName
 from ra.providers.vendors import BY_NAME, VENDORS
 from ra.providers.wire import Transport
 
-# Six lines of a terminal of eighty columns, the program's name in front included.
+# Six lines on a terminal of eighty columns, including the program's name in front.
 GETTING_STARTED = """\
 No model to talk to: no key is set, no local model is installed. Do one of:
   export ANTHROPIC_API_KEY=...    then `ra "hello"` asks Claude
@@ -38,7 +38,7 @@ def choose(
 ) -> ProviderName:
     """The provider that the user named, else the first with a key, else a server without one, else the local model.
 
-    Raises NoModel, with the ways to get going, when there is none.
+    Raises NoModel, with instructions to get started, if there is none.
     """
     if provider is not None:
         return provider
@@ -64,9 +64,9 @@ def connect(
     data_dir: Path,
     retries: Retries | None = None,
 ) -> Provider:
-    """A Provider, ready but not yet connected. Raises UserError when something that the user must supply is missing."""
+    """A Provider, ready but not yet connected. Raises UserError if something that the user must supply is missing."""
     if provider == "local":
-        from ra.providers import local  # the others do not need its code
+        from ra.providers import local  # start-up time: only for the local model
 
         return local.LocalProvider(local.weights(model, data_dir), timeout_s=settings.timeout)
     if provider == "scripted":
@@ -83,7 +83,7 @@ def connect(
 
 
 def carrier(account: Account, transport: TransportName, env: Env) -> Transport:
-    """`auto` is our own bytes for plain keys, and the vendor's client where that brings the credentials."""
+    """The transport: `auto` is our own for plain keys, and the vendor's client if that provides the credentials."""
     plain = account.platform == "plain"
     if transport == "http" and not plain:
         raise UserError(
@@ -91,7 +91,7 @@ def carrier(account: Account, transport: TransportName, env: Env) -> Transport:
             "set agent.transport to sdk or auto."
         )
     if transport == "sdk" or not plain:
-        from ra.providers.transports import clients, sdk  # cheap, but not needed for the first request
+        from ra.providers.transports import clients, sdk  # start-up time: cheap, but rarely needed
 
         return sdk.SdkTransport(partial(clients.make, account))
     from ra.providers.transports.http import HttpTransport
@@ -107,7 +107,7 @@ def carrier(account: Account, transport: TransportName, env: Env) -> Transport:
 
 
 def model_for(provider: ProviderName, model: str | None, settings: ProviderSettings, env: Env) -> str:
-    """The model that is asked: the user's, else the provider's default. Raises UserError where only the user knows."""
+    """The user's model, else the provider's default. Raises UserError if only the user can name one."""
     if model:
         return model
     if server := own_server(provider, settings, env):
@@ -116,13 +116,13 @@ def model_for(provider: ProviderName, model: str | None, settings: ProviderSetti
 
 
 def own_server(provider: ProviderName, settings: ProviderSettings, env: Env) -> str:
-    """The address of a compatible server that is not OpenAI's: it has models of its own. Else nothing."""
+    """The address of a compatible server that is not OpenAI's, and so has models of its own; otherwise ""."""
     url = base_url(provider, settings, env) if provider == "openai-chat" else ""
     return "" if "api.openai.com" in url else url
 
 
 def info(provider: ProviderName, model: str) -> ModelInfo:
-    """What is known about a model of this provider."""
+    """The properties of one of this provider's models."""
     if provider == "local":
         from ra.providers import local
 
@@ -131,9 +131,9 @@ def info(provider: ProviderName, model: str) -> ModelInfo:
 
 
 def body(provider: str, request: Request) -> dict[str, Any]:
-    """A request as the provider's own JSON, byte for byte what is sent; in our own words for one that has none."""
+    """A request as the provider's JSON, exactly as it is sent; as our own struct for a provider without a dialect."""
     if provider == "local" or provider in BY_NAME:
-        speaks = dialect("openai-chat" if provider == "local" else provider)
-        return speaks.body(request, info(provider, request.model))
+        dialect_module = dialect("openai-chat" if provider == "local" else provider)
+        return dialect_module.body(request, info(provider, request.model))
     plain: dict[str, Any] = msgspec.to_builtins(request)
     return plain

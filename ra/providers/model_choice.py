@@ -1,4 +1,4 @@
-"""Which provider and model does a name mean? Short names, `provider/model`, families of vendors, and near misses."""
+"""Resolves a name to a provider and a model: short names, `provider/model`, families of vendors, near misses."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,25 +20,25 @@ FAMILIES: dict[str, tuple[ProviderName, str]] = {
     "gemini": ("google", "gemini-"),
     "flash": ("google", "gemini-"),
 }
-"""Short names: the vendor, and how the ids of the family begin."""
+"""Short names: the vendor, and the prefix of the family's ids."""
 
 VENDOR_OF = {"claude": "anthropic", "gpt": "openai", "chatgpt": "openai", "gemini": "google"}
-"""By the first word of an id, for models that are newer than the catalog."""
+"""The vendor by the first word of an id, for models that are newer than the catalog."""
 
-ANY_NAME = ("openai-chat", "scripted")  # a server of one's own, or a file: no name is a mistake there
+ANY_NAME = ("openai-chat", "scripted")  # a compatible server, or a file: any name may be right there
 
-CLOSE = 0.8  # of difflib's ratio between two names without digits
+CLOSE = 0.8  # lowest ratio of difflib between two names without digits
 
 
 class ModelChoice(Value, frozen=True):
-    """A model, and whose it is; no provider: whoever is in force."""
+    """A model and its provider; None means the provider in force."""
 
     model: str
     provider: ProviderName | None = None
 
 
 class UnknownModel(UserError):
-    """A name that is nearly one of the catalog's. `suggestion` is the name that was probably meant."""
+    """A name that resembles one in the catalog. `suggestion` is the probably intended name."""
 
     def __init__(self, name: str, suggestion: str) -> None:
         super().__init__(
@@ -50,24 +50,24 @@ class UnknownModel(UserError):
 
 
 def newest(short: str) -> str:
-    """The newest model of a family; of two with one version, the first of the catalog."""
+    """The newest model of a family; of two with the same version, the first in the catalog."""
     provider, prefix = FAMILIES[short]
-    word = short if short not in prefix else ""  # flash: only ids with that word
+    word = short if short not in prefix else ""  # flash: only ids with this word
     ids = [
         row.info.id
         for row in catalog.rows()
         if row.provider == provider and row.info.id.startswith(prefix) and word in ("", *row.info.id.split("-"))
     ]
-    return max(ids, key=version)  # max keeps the first of equals
+    return max(ids, key=version)  # of equal versions, max returns the first
 
 
 def version(id: str) -> tuple[int, ...]:
-    """The numbers of an id in order: claude-opus-4-6 is older than claude-opus-5."""
+    """The numbers of an id, for comparison: claude-opus-4-6 is older than claude-opus-5."""
     return tuple(int(number) for number in re.findall(r"(?<![a-z\d])\d{1,2}(?![a-z\d])", id))
 
 
 def named(name: str) -> ModelChoice:
-    """What a name means by itself. Nothing is decided about one that the catalog does not know."""
+    """The meaning of a name by itself; without a provider if the catalog does not know it."""
     lower = name.lower()
     if lower in FAMILIES:
         return ModelChoice(newest(lower), FAMILIES[lower][0])
@@ -81,7 +81,7 @@ def named(name: str) -> ModelChoice:
     provider = next((provider_of[stem] for stem in stems_of(lower) if stem in provider_of), None)
     if provider is None:
         provider = VENDOR_OF.get(re.split(r"[-\d.]", lower, maxsplit=1)[0])
-    # Open models have no vendor of their own: whoever is in force serves them.
+    # Open models have no vendor: the provider in force serves them.
     return ModelChoice(name, None if provider == "openai-chat" else provider)
 
 
@@ -93,14 +93,14 @@ def choose(
     *,
     asked_for: bool,
 ) -> ModelChoice:
-    """Whom a name goes to, `in_force` if nobody else, in that vendor's spelling.
+    """The provider of a name, `in_force` by default, and the name in that vendor's spelling.
 
-    `asked_for`: the user named that provider along with the model. Raises UnknownModel for a near miss of a name that
-    the catalog knows.
+    `asked_for`: the user named the provider in force together with the model. Raises UnknownModel for a near miss of a
+    name in the catalog.
     """
     choice = _addressed(name, in_force, settings, env, asked_for=asked_for)
     if choice.provider is None or serves_any(choice.provider, settings, env):
-        return choice  # a gateway spells as it likes
+        return choice  # a gateway has its own spelling
     return ModelChoice(_as_the_vendor_writes(choice.model), choice.provider)
 
 
@@ -126,7 +126,7 @@ def _addressed(
 
 
 def _as_the_vendor_writes(model: str) -> str:
-    """A name of the catalog in its vendor's spelling: `Claude-Opus-4.5` is claude-opus-4-5. Else the name as it is."""
+    """A name in the catalog in its vendor's spelling: `Claude-Opus-4.5` is claude-opus-4-5. Others stay unchanged."""
     ids = {row.info.id for row in catalog.rows()}
     lower = model.lower()
     dashed = lower.replace(".", "-") if lower.startswith("claude") else lower
@@ -139,9 +139,9 @@ def _check(model: str) -> None:
 
 
 def near_miss(name: str) -> str:
-    """A name of the catalog that this one is a misspelling of; "" for a known name and for one that is simply new.
+    """The name in the catalog that this one misspells; "" for a known name and for one that may be new.
 
-    Numbers are never corrected: `gpt-5.9` may be newer than the catalog. Letters and separators are.
+    Only letters and separators are corrected, never numbers: `gpt-5.9` may be newer than the catalog.
     """
     ids = [row.info.id for row in catalog.rows()]
     lower = name.lower()
@@ -159,8 +159,8 @@ def near_miss(name: str) -> str:
         return _family(lower)
     letters = _letters(lower)
     if not letters or lower.endswith(".gguf") or any(_letters(id) == letters for id in ids):
-        return ""  # a file; or the family is right, and its number is new
-    from difflib import SequenceMatcher  # only for a name that nobody knows
+        return ""  # a file, or a correct family with a new number
+    from difflib import SequenceMatcher  # start-up time: only for an unknown name
 
     numbers = re.findall(r"\d+", lower)
     candidates = [id for id in ids if re.findall(r"\d+", id) == numbers] or ids
@@ -170,45 +170,45 @@ def near_miss(name: str) -> str:
 
 
 def _of_a_vendor(name: str) -> str:
-    """`provider/model` where another sign, another name or a slip stands for the provider: `antropic/claude-opus-5`."""
-    owner, sign, model = re.match(r"([a-z-]+)([/:]?)(.*)", name + " ").groups()  # type: ignore[union-attr]  # it matches all
+    """`provider/model` for a name with another separator, an alias or a misspelt provider: `antropic/claude-opus-5`."""
+    owner, sign, model = re.match(r"([a-z-]+)([/:]?)(.*)", name + " ").groups()  # type: ignore[union-attr]  # always matches
     if not sign or not model.strip() or (sign == "/" and owner in (*BY_NAME, *IN_PROCESS)):
         return ""
-    from difflib import get_close_matches  # only for a name with a provider that is none
+    from difflib import get_close_matches  # start-up time: only for a name with an unknown provider
 
     close = [] if sign == ":" else get_close_matches(owner, BY_NAME, n=1, cutoff=0.85)
-    alias = "" if sign == ":" else VENDOR_OF.get(owner, "")  # gpt:5 is a tag, as open models have them
+    alias = "" if sign == ":" else VENDOR_OF.get(owner, "")  # in gpt:5 the 5 is a tag, as with open models
     vendor = alias or (owner if owner in BY_NAME else next(iter(close), ""))
     return f"{vendor}/{model.strip()}" if vendor else ""
 
 
 def _family_and_version(name: str, ids: Sequence[str]) -> str:
-    """What a short name with a version means: `opus-4.5` is claude-opus-4-5, and `opus-9` may be newer than we know."""
+    """The id for a short name with a version: `opus-4.5` is claude-opus-4-5; `opus-9` may be newer than the catalog."""
     match = re.fullmatch(r"(?:claude[- ]?)?([a-z]+)[- ]?(\d+(?:[-. ]\d+)*)", name)
     short = match[1] if match else ""
     if match is None or not (short == "claude" or FAMILIES.get(short, ("", ""))[0] == "anthropic"):
         return ""
     numbers = tuple(int(number) for number in re.findall(r"\d+", match[2]))
-    if short == "claude":  # claude-4: the newest of its sonnets
+    if short == "claude":  # claude-4: its newest sonnet
         sonnets = [id for id in ids if id.startswith("claude-sonnet-")]
         return next((id for id in sonnets if version(id)[: len(numbers)] == numbers), "")
-    known = next((id for id in ids if short in id.split("-") and version(id) == numbers), "")
-    return known or ("" if name.startswith("claude") else f"claude-{short}-{'-'.join(map(str, numbers))}")
+    id = next((id for id in ids if short in id.split("-") and version(id) == numbers), "")
+    return id or ("" if name.startswith("claude") else f"claude-{short}-{'-'.join(map(str, numbers))}")
 
 
 def _family(name: str) -> str:
-    """The newest of the family that a name without numbers is near to: `claude-opus`, `sonet`, `chatgpt`."""
-    from difflib import get_close_matches  # only for a name that nobody knows
+    """The newest model of the family that a name without numbers resembles: `claude-opus`, `sonet`, `chatgpt`."""
+    from difflib import get_close_matches  # start-up time: only for an unknown name
 
     names = {prefix.strip("-"): short for short, (_, prefix) in FAMILIES.items()}
     names |= {short: short for short in FAMILIES} | {"claude": "sonnet", "chatgpt": "gpt", "gemini-flash": "flash"}
-    names |= {"anthropic": "sonnet", "google": "gemini", "openai": "gpt"}  # whose models they are
+    names |= {"anthropic": "sonnet", "google": "gemini", "openai": "gpt"}  # vendors
     matches = get_close_matches(name, names, n=1, cutoff=0.7)
     return newest(names[matches[0]]) if matches else ""
 
 
 def _parts(name: str) -> tuple[str, ...]:
-    """Words and numbers in any order: gemini-flash-2.5 is gemini-2.5-flash."""
+    """The words and numbers of a name, sorted: gemini-flash-2.5 equals gemini-2.5-flash."""
     return tuple(sorted(re.findall(r"[a-z]+|\d+", name)))
 
 
@@ -221,7 +221,7 @@ def _letters(name: str) -> str:
 
 
 def serves_any(provider: ProviderName, settings: Mapping[str, ProviderSettings], env: Env) -> bool:
-    """Whether it is a gateway, a server of one's own or a script: it has models of any name."""
+    """Whether this is a gateway, a compatible server or a script, whose models may have any name."""
     if provider in IN_PROCESS or provider in ANY_NAME:
         return provider in ANY_NAME
     return bool(base_url(provider, settings.get(provider, ProviderSettings()), env))

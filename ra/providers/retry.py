@@ -1,4 +1,4 @@
-"""Try a call again where that helps: the one retry layer."""
+"""Retries failed calls: the only retry layer."""
 
 import asyncio
 import math
@@ -16,15 +16,15 @@ Attempt = Callable[[], AsyncGenerator[Streamed, None]]
 
 TRIES = 5
 PATIENCE_S = 120.0
-"""No try starts later than this after the first failure; time in which an answer was streaming is not counted, and a
-stall counts from when it began, so that a server that hangs is not waited for twice."""
+"""No attempt starts later than this after the first failure. Time in which an answer was streaming does not count, and
+a stall counts from its beginning, so that ra does not wait twice for a server that hangs."""
 
 _FIRST_WAIT_S = 0.5
-_GROWTH = 3.0  # 0.5, 1.5, 4.5, 13.5 s: a hiccup passes unnoticed, an overload gets 20 s
+_GROWTH = 3.0  # 0.5, 1.5, 4.5, 13.5 s: a brief failure goes unnoticed, an overload gets 20 s
 
 
 class Retries:
-    """How patient to be. Clock, sleep and chance come from outside, so that a test needs no real time."""
+    """The limits of retrying. Clock, sleep and chance are parameters, so that tests need no real time."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Retries:
         self.chance = chance
 
     def wait_s(self, failed: int, asked_s: float | None) -> float:
-        """How long to wait after the nth failure. What the server asked for is never undercut."""
+        """The wait after the nth failure, never shorter than the server asked for."""
         if asked_s is not None and asked_s > 0:
             return asked_s * (1 + 0.1 * self.chance())
         return _FIRST_WAIT_S * _GROWTH ** (failed - 1) * (0.75 + 0.5 * self.chance())
@@ -51,8 +51,8 @@ class Retries:
 async def stream(attempt: Attempt, retries: Retries) -> AsyncGenerator[Streamed, None]:
     """One answer, from as many attempts as it takes. Raises the last attempt's error.
 
-    Text that was shown is not said again: a new attempt is silent while it repeats it, and starts over, with a word,
-    where it differs.
+    Text that was shown is not repeated: a new attempt is silent while it equals the old text, and starts over, with a
+    Retrying event, as soon as it differs.
     """
     shown = _Shown()
     deadline: float | None = None
@@ -89,13 +89,13 @@ async def stream(attempt: Attempt, retries: Retries) -> AsyncGenerator[Streamed,
 
 
 def _broken(error: Unavailable | BadStream) -> Broken:
-    """What there was of an answer that the server had begun, or may still work at: it is charged for."""
+    """The part of an answer that arrived. The server had begun it, or may still be working on it, and bills it."""
     partial, usage = (error.partial, error.usage) if isinstance(error, BadStream) else (None, Usage())
     return Broken(partial or Message("assistant", ()), usage, str(error))
 
 
 def _stalled(error: BaseException) -> bool:
-    """Did it fail because nothing came for too long?"""
+    """Whether the attempt failed because nothing arrived for too long."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, TimeoutError):
         cause = cause.__cause__
@@ -103,8 +103,8 @@ def _stalled(error: BaseException) -> bool:
 
 
 def _wait_s(retries: Retries, error: Unavailable | BadStream, number: int, *, left_s: float) -> float:
-    """How long to wait now. Raises the error when the wait would be too long."""
-    # An error that arrived inside a begun answer was wrapped with what had come of it.
+    """The wait before the next attempt. Raises the error if that would be too long."""
+    # An error inside an answer that had begun is wrapped in a BadStream with the partial answer.
     source = error if isinstance(error, Unavailable) else error.__cause__
     asked_s = source.retry_after_s if isinstance(source, Unavailable) else None
     if asked_s is not None and asked_s > left_s:
@@ -119,7 +119,7 @@ def _wait_s(retries: Retries, error: Unavailable | BadStream, number: int, *, le
 
 
 def _span(seconds: float) -> str:
-    """`45 s`, `12 min`, `3 h`: rounded up, for a person."""
+    """A duration for the user, rounded up: `45 s`, `12 min`, `3 h`."""
     for size, unit in ((3600, "h"), (60, "min")):
         if seconds >= 2 * size:
             return f"{math.ceil(seconds / size)} {unit}"
@@ -127,7 +127,7 @@ def _span(seconds: float) -> str:
 
 
 class _Shown:
-    """The text that a reader has seen, and how far the present attempt has repeated it."""
+    """The text that the user has seen, and how much of it the current attempt has repeated."""
 
     def __init__(self) -> None:
         self._pieces: list[str] = []

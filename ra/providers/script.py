@@ -1,4 +1,4 @@
-"""The script of a scripted model: steps from Python, or from a YAML or JSON file."""
+"""Defines the script of a scripted model: steps from Python, or from a YAML or JSON file."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,13 +12,13 @@ from ra.core.model import Stop, Usage
 from ra.core.value import JsonObject, Value
 
 MAX_BYTES = 16 * 1024 * 1024
-MAX_VALUES = 100_000  # in one step; YAML aliases can make a few bytes stand for billions
+MAX_VALUES = 100_000  # in one step; with YAML aliases, a few bytes can expand to billions
 
 _SNAKE = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class Call(Value, frozen=True, forbid_unknown_fields=True):
-    """A tool call. With `raw`, that text is sent as its arguments, well formed or not."""
+    """A tool call. `raw` is sent literally as its arguments, well formed or not."""
 
     name: str
     args: JsonObject = {}
@@ -27,16 +27,16 @@ class Call(Value, frozen=True, forbid_unknown_fields=True):
 
 
 class Fault(Value, frozen=True, forbid_unknown_fields=True):
-    """What goes wrong with an answer.
+    """A fault of an answer.
 
     `status`: an HTTP error instead of an answer. `cut`: the connection ends after `after_bytes` of the body.
-    `stall`: silence of `seconds` after `after_bytes`. `garbage`: bytes that are no event. `error`: an error event
-    inside the stream, of the kind that `status` names.
+    `stall`: silence of `seconds` after `after_bytes`. `garbage`: bytes that are not an event. `error`: an error event
+    inside the stream, of the kind that corresponds to `status`.
     """
 
     kind: Literal["status", "cut", "stall", "garbage", "error"]
     status: int = 529
-    retry_after: str = ""  # seconds or a date, as it stands in the header
+    retry_after: str = ""  # seconds or a date, as in the header
     retry_after_ms: str = ""
     message: str = ""
     after_bytes: int | None = None  # None: in the middle of the body
@@ -44,12 +44,12 @@ class Fault(Value, frozen=True, forbid_unknown_fields=True):
 
 
 class Step(Value, frozen=True, forbid_unknown_fields=True):
-    """One answer. What is not told (usage, stop, ids) is made up plausibly."""
+    """One answer. Omitted values (usage, stop, ids) get plausible defaults."""
 
     text: str = ""
     thinking: str = ""
-    signature: str = ""  # the seal of the thinking
-    redacted: str = ""  # thinking that the provider hides, sealed
+    signature: str = ""  # of the thinking
+    redacted: str = ""  # encrypted thinking that the provider hides
     calls: tuple[Call, ...] = ()
     usage: Usage | None = None
     stop: Stop | None = None
@@ -66,10 +66,10 @@ R = TypeVar("R")
 
 
 class Script(Generic[R]):
-    """Steps, given out one after the other, or chosen by a function of the request.
+    """Steps, served one after the other, or chosen by a function of the request.
 
-    `by="turn"` chooses by the number of answers that the request already holds: a run that is repeated or resumed
-    in another process then goes on where it was.
+    `by="turn"` chooses by the number of answers in the request: a run that is repeated or resumed in another process
+    then continues at the right step.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Script(Generic[R]):
         self._next = 0
 
     def step(self, request: R, *, turn: int) -> Step:
-        """The step that answers this request; it comes again until `done` is told. `turn` counts answers before."""
+        """The step that answers this request, the same until `done` is called. `turn` counts the earlier answers."""
         if self._choose:
             return self._choose(request)
         at = turn if self._by == "turn" else self._next
@@ -101,7 +101,7 @@ class Script(Generic[R]):
 
 
 def load(path: Path | str) -> "Script[Any]":
-    """A script from a file: a list of steps, or `{by: turn, steps: [...]}`."""
+    """Loads a script from a file: a list of steps, or `{by: turn, steps: [...]}`. Raises UserError."""
     file = Path(path)
     value = _read(file)
     by: Any = "arrival"
@@ -132,7 +132,7 @@ def _step(file: Path, number: int, item: Any) -> Step:
 
 
 def _snake(value: Any, left: Iterator[int], *, rename: bool = True) -> Any:
-    """Keys in snake_case, except in a tool's arguments, which are nobody's business. StopIteration: too many values."""
+    """The value with keys in snake_case, except in a tool's arguments. Raises StopIteration for too many values."""
     next(left)
     if isinstance(value, list):
         return [_snake(item, left, rename=rename) for item in value]
@@ -157,7 +157,7 @@ def _read(file: Path) -> Any:
             return msgspec.json.decode(raw)
         except (msgspec.DecodeError, RecursionError) as error:
             raise UserError(f"{file}: not JSON: {error}.") from error
-    import yaml  # only who has a script pays for it
+    import yaml  # start-up time: only for scripts
 
     try:
         return yaml.load(raw, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506 - both are safe

@@ -1,4 +1,4 @@
-"""A provider without a model: it answers with the steps of a script, the way a model would."""
+"""Answers without a model: with the steps of a script, in the way of a real provider."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
@@ -14,13 +14,13 @@ from ra.providers.errors import failure
 from ra.providers.script import Fault, Script, Step
 
 PIECE = 12
-"""Characters in one delta: about three tokens, as models stream them."""
+"""Characters per delta: about three tokens, as models stream them."""
 
 
 class ScriptedProvider:
-    """A provider whose answers come from a script. `requests` holds what it was asked, in order.
+    """A provider whose answers come from a script. `requests` lists all requests in order.
 
-    With a window in `info`, a larger request is refused as a provider would.
+    If `info` has a window, a larger request is refused, as by a real provider.
     """
 
     name = "scripted"
@@ -56,20 +56,20 @@ class ScriptedProvider:
 
 
 def reply_of(step: Step, request: Request, *, number: int) -> Reply:
-    """The Reply that a step stands for."""
-    found: list[Block] = []
+    """The Reply for a step."""
+    content: list[Block] = []
     if step.redacted:
-        found.append(Thinking("", step.redacted))
+        content.append(Thinking("", step.redacted))
     if step.thinking:
-        found.append(Thinking(step.thinking, step.signature))
+        content.append(Thinking(step.thinking, step.signature))
     if step.text:
-        found.append(Text(step.text))
+        content.append(Text(step.text))
     for i, call in enumerate(step.calls, start=1):
         id = call.id or f"call_{number}_{i}"
         args = call.args if call.raw is None else arguments(call.raw)
         broken = "" if args is not None else call.raw or UNSEEN
-        found.append(ToolCall(id, call.name, args or {}, broken))
-    message = Message("assistant", tuple(found), model=request.model)
+        content.append(ToolCall(id, call.name, args or {}, broken))
+    message = Message("assistant", tuple(content), model=request.model)
     usage = step.usage or Usage(_tokens(request), _tokens(message))
     return Reply(message, usage, step.ends)
 
@@ -95,7 +95,7 @@ def _refusal(fault: Fault) -> ProviderError:
 
 
 async def _broken(fault: Fault, reply: Reply) -> ProviderError:
-    """What a run sees of an answer that goes wrong on its way: half of its text, then this."""
+    """The error of an answer that breaks off, after half of its text."""
     if fault.kind == "error":
         return _refusal(fault)
     if fault.kind == "stall":

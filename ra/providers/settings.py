@@ -1,4 +1,4 @@
-"""Settings of a provider: `app.providers.NAME`, never taken from a project file."""
+"""Declares the settings of a provider: `app.providers.NAME`, never taken from a project file."""
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -9,7 +9,7 @@ from ra.providers.vendors import BY_NAME, IN_PROCESS
 
 if TYPE_CHECKING:
     ProviderName = str
-else:  # the rows of a table cannot be told to a type checker; a configuration is checked against them when it is read
+else:  # type checkers cannot evaluate a table; a configuration is checked against its rows when it is read
     ProviderName = Literal[(*BY_NAME, *IN_PROCESS)]
 
 TransportName = Literal["auto", "http", "sdk"]

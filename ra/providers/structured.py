@@ -1,4 +1,4 @@
-"""Decides which schema a provider's own structured output can take; what it cannot hold is checked afterwards."""
+"""Fits a schema to a provider's structured output; constraints that do not fit are checked afterwards."""
 
 import re
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ _LOOSE = (
     "prefixItems",
     "unevaluatedProperties",
 )
-"""Words that say more than a strict schema can; a schema with one of them is asked for in words."""
+"""Keywords that a strict schema cannot express; a schema with one of them goes into the prompt instead."""
 
 _CLAUDE = re.compile(r"claude-(?:opus|sonnet|haiku)-(\d+)(?:-(\d{1,2}))?(?:-|$)")
 
 
 def native(provider: ProviderName, model: str, schema: JsonObject, *, has_tools: bool) -> JsonObject:
-    """The schema in the form that this model's own structured output takes; empty where it has none, or cannot."""
+    """The schema for this model's structured output; empty if the model has none or does not support the schema."""
     strict = tightened(schema)
     if strict is None or strict.get("type") != "object":
         return {}
     match provider:
         case "openai" | "openai-chat" | "local":
             return strict
-        case "google":  # with functions, Gemini refuses the type of the answer
+        case "google":  # with tools, Gemini refuses a response type
             return {} if has_tools else strict
         case "anthropic":
             return strict if _is_new_claude(model) else {}
@@ -40,9 +40,9 @@ def native(provider: ProviderName, model: str, schema: JsonObject, *, has_tools:
 
 
 def tightened(schema: JsonObject) -> JsonObject | None:
-    """A narrower schema with closed objects, all of whose properties are required; None where that says too little.
+    """A narrower schema with closed objects and only required properties; None if it would lose too much.
 
-    Whatever fits it fits the words of the original that it keeps; lengths, patterns and ranges are checked later.
+    A value that fits it fits the keywords that it keeps; lengths, patterns and ranges are checked later.
     """
     definitions = schema.get("$defs", schema.get("definitions", {}))
     body = _tightened(schema)
@@ -81,7 +81,7 @@ def _tightened(schema: Any) -> JsonObject | None:
 
 
 def _is_new_claude(model: str) -> bool:
-    """From 4.5 on, and Opus 4.1."""
+    """Whether this is Claude 4.5 or later, or Opus 4.1."""
     match = _CLAUDE.search(model)
     if match is None:
         return False

@@ -1,4 +1,4 @@
-"""The providers and what sets each apart: one row for each; its dialect is the module of its name."""
+"""Lists the providers, one row each; a provider's dialect is the module of the same name."""
 
 from ra.core.value import Value
 
@@ -6,9 +6,10 @@ from ra.core.value import Value
 class Vendor(Value, frozen=True):
     """A provider that is called over a wire.
 
-    `home` is its base URL, `model` is asked unless the user names another, `small_model` for small side jobs. `keys`
-    are the variables that may hold a key, in the order of the vendor's own client; messages name the last. `url_key`
-    may hold another base URL. `version` is how the path of a call begins; `home` ends with it where a user's does too.
+    `home` is its base URL, `model` its default model, `small_model` the one for small side jobs. `keys` are the
+    variables that may hold a key, in the order of the vendor's own client; messages name the last. The variable
+    `url_key` may hold another base URL. `version` begins the path of every call; `home` ends with it if users' base
+    URLs do, too.
     """
 
     name: str
@@ -18,7 +19,7 @@ class Vendor(Value, frozen=True):
     url_key: str
     small_model: str = ""
     version: str = "/v1"
-    by_key: bool = True  # a key alone is enough to choose it
+    by_key: bool = True  # a key alone selects it
 
     @property
     def key(self) -> str:
@@ -26,7 +27,7 @@ class Vendor(Value, frozen=True):
 
     @property
     def complete(self) -> bool:
-        """Whether a path in the base URL stands for the version."""
+        """Whether a path in the base URL replaces the version."""
         return self.home.endswith(self.version)
 
 
@@ -54,7 +55,7 @@ VENDORS = (
         small_model="gpt-6-luna",
         keys=("OPENAI_API_KEY",),
         url_key="OPENAI_BASE_URL",
-        by_key=False,  # the key is OpenAI's, and OpenAI is asked in its newer dialect
+        by_key=False,  # the key is OpenAI's, and selects OpenAI's newer dialect
     ),
     Vendor(
         "google",
@@ -66,7 +67,7 @@ VENDORS = (
         version="/v1beta",
     ),
 )
-"""In the order in which keys are looked for."""
+"""In the order in which ra looks for keys."""
 
 BY_NAME = {vendor.name: vendor for vendor in VENDORS}
-IN_PROCESS = ("local", "scripted")  # what answers without a wire
+IN_PROCESS = ("local", "scripted")  # providers that answer in this process

@@ -1,4 +1,4 @@
-"""The two halves of a call over a wire: a dialect says what the bytes mean, a transport carries them."""
+"""Declares the two halves of a call over the network: a dialect defines the bytes, a transport carries them."""
 
 from collections.abc import AsyncGenerator, Iterator
 from typing import Final, Protocol
@@ -14,15 +14,15 @@ class Reader(Protocol):
 
     @property
     def usage(self) -> Usage:
-        """What was told of it so far."""
+        """The usage reported so far."""
         ...
 
     def feed(self, event: JsonObject) -> Iterator[Delta]:
-        """What this event says. Raises a ProviderError when the event is an error."""
+        """The deltas in this event. Raises a ProviderError if the event is an error."""
         ...
 
     def finish(self) -> Reply:
-        """The whole answer. Raises BadStream, with what had arrived, when the stream ended before it was complete."""
+        """The whole answer. Raises BadStream, with the partial answer, if the stream ended too early."""
         ...
 
 
@@ -32,7 +32,7 @@ class Dialect(Protocol):
     name: ProviderName
 
     def path(self, request: Request) -> str:
-        """Below the base URL, such as `/v1/messages`."""
+        """The path below the base URL, such as `/v1/messages`."""
         ...
 
     def headers(self, api_key: str) -> dict[str, str]: ...
@@ -43,14 +43,14 @@ class Dialect(Protocol):
 
 
 SENT: Final[JsonObject] = {}
-"""Not an event of the server's: the place in the stream of events where the whole request has left."""
+"""Not a server's event: marks the position in the stream at which the whole request has been sent."""
 
 
 class Transport(Protocol):
-    """Carries one body to the server and its events back: `http` (our own bytes) or `sdk` (the vendor's client)."""
+    """Carries a body to the server and its events back: `http` (our own code) or `sdk` (the vendor's client)."""
 
     def events(self, dialect: Dialect, request: Request, body: JsonObject) -> AsyncGenerator[JsonObject, None]:
-        """SENT, then the decoded events of the answer.
+        """Yields SENT, then the decoded events of the answer.
 
         Raises AuthFailed, QuotaExceeded, Overflowed, Unavailable, BadStream.
         """

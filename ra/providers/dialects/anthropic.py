@@ -18,7 +18,7 @@ name: ProviderName = "anthropic"
 MOST_MARKS = 4
 THOUGHTS = ("thinking", "redacted_thinking")
 UNSHOWN = "thinking"
-"""The id of a thinking block that came without its text, to tell it from a redacted one, which is another type."""
+"""The id of a thinking block that came without its text. Redacted blocks, a separate type, do not have it."""
 
 STOPS: dict[str, Stop] = {
     "end_turn": "end",
@@ -43,7 +43,7 @@ def headers(api_key: str) -> dict[str, str]:
 
 
 def body(request: Request, info: ModelInfo) -> JsonObject:
-    turns, places = blocks.turns(request, lambda message: _made(message, request), is_result=_is_result)
+    turns, places = blocks.turns(request, lambda message: _message_blocks(message, request), is_result=_is_result)
     messages = [{"role": role, "content": content} for role, content in turns]
     system: list[JsonObject] = []
     for i, section in blocks.system_sections(request):
@@ -82,11 +82,11 @@ def _is_result(block: JsonObject) -> bool:
     return bool(block["type"] == "tool_result")
 
 
-def _made(message: Message, request: Request) -> list[JsonObject]:
-    blocks_made = [block for block in map(_block, _content(message, request)) if block is not None]
-    while blocks_made and blocks_made[-1]["type"] in THOUGHTS:  # an answer that ends in thinking is refused
-        blocks_made.pop()
-    return blocks_made
+def _message_blocks(message: Message, request: Request) -> list[JsonObject]:
+    content = [block for block in map(_block, _content(message, request)) if block is not None]
+    while content and content[-1]["type"] in THOUGHTS:  # the API refuses an answer that ends in thinking
+        content.pop()
+    return content
 
 
 def _content(message: Message, request: Request) -> tuple[Block, ...]:
@@ -100,7 +100,7 @@ def _block(block: Block) -> JsonObject | None:
         case Text() | Image() | Document():
             return _plain(block)
         case Thinking(signature=""):
-            return None  # another provider's, or cut: without its seal it is refused
+            return None  # from another provider, or cut off: the API refuses it without its signature
         case Thinking(text="") if block.id != UNSHOWN:
             return {"type": "redacted_thinking", "data": block.signature}
         case Thinking():
@@ -131,25 +131,25 @@ def _source(block: Image | Document) -> JsonObject:
 
 
 def _id(call_id: str) -> str:
-    """Ids of other providers may hold characters that this one refuses."""
+    """The id without characters that this API refuses: other providers use them."""
     return _ID.sub("_", call_id) or "_"
 
 
 def _mark(request: Request, tools: list[JsonObject], places: dict[blocks.Place, list[JsonObject]]) -> None:
-    """Cache marks. An index that has nothing to carry one passes it on to what stands before it."""
+    """Sets the cache marks. An index without a block that can carry a mark passes it to the block before."""
     marked: list[JsonObject] = [tools[-1]] if request.marks.tools and tools else []
     for kind, indexes in (("section", request.marks.sections), ("message", request.marks.messages)):
         for wanted in sorted(set(indexes)):
-            before = [made for (made_of, i), made in sorted(places.items()) if made_of == kind and i <= wanted]
-            carriers = [block for made in before for block in made if block["type"] not in THOUGHTS]
+            before = [group for (group_kind, i), group in sorted(places.items()) if group_kind == kind and i <= wanted]
+            carriers = [block for group in before for block in group if block["type"] not in THOUGHTS]
             marked += carriers[-1:]
     unique = list({id(block): block for block in marked}.values())
-    for block in unique[-MOST_MARKS:]:  # the deepest: each of them covers those that were left out
+    for block in unique[-MOST_MARKS:]:  # the deepest ones: they cover the omitted ones
         block["cache_control"] = blocks.cache_control(request)
 
 
 def _thoughtless_loop(messages: list[JsonObject]) -> bool:
-    """In a tool loop whose last turn has no thinking (another model began it), the API refuses a thinking budget."""
+    """Whether a tool loop's last turn has no thinking (another model began it): the API then refuses a budget."""
     if len(messages) < 2 or not any(block["type"] == "tool_result" for block in messages[-1]["content"]):
         return False
     return messages[-2]["content"][0]["type"] not in THOUGHTS
@@ -179,7 +179,7 @@ class AnthropicReader:
                 self._count(counts(event, "usage"))
                 if reason := text(child(event, "delta"), "stop_reason"):
                     self._draft.stop = STOPS.get(reason, "end")
-            case "message":  # an answer that does not stream
+            case "message":  # an answer without streaming
                 self._count(counts(event, "usage"))
                 for index, block in enumerate(children(event, "content")):
                     yield from self._start(index, block)
@@ -208,7 +208,7 @@ class AnthropicReader:
             case "tool_use":
                 piece = self._draft.piece(index, "call")
                 piece.id, piece.name = text(block, "id"), text(block, "name")
-                if whole := child(block, "input"):  # some servers send the arguments at once
+                if whole := child(block, "input"):  # some servers send all arguments at once
                     piece.parts.append(dumped(whole))
                     self._at_once.add(index)
                 yield CallDelta(piece.name)
@@ -222,7 +222,7 @@ class AnthropicReader:
             case "signature_delta":
                 self._draft.piece(index, "thinking").signature = text(delta, "signature")
             case "input_json_delta":
-                if index in self._draft.pieces:  # else it belongs to a block of a type that we do not know
+                if index in self._draft.pieces:  # otherwise it belongs to a block of an unknown type
                     self._arguments(index, text(delta, "partial_json"))
 
     def _text(self, index: int, words: str) -> Iterator[Delta]:
@@ -239,13 +239,13 @@ class AnthropicReader:
 
     def _arguments(self, index: int, words: str) -> None:
         piece = self._draft.piece(index, "call")
-        if words and index in self._at_once:  # and some at once and then in pieces: the pieces count
+        if words and index in self._at_once:  # some servers send them at once and then in pieces: the pieces count
             self._at_once.discard(index)
             piece.parts.clear()
         piece.parts.append(words)
 
-    def _count(self, told: JsonObject) -> None:
-        """Counts are running totals: a later one replaces an earlier one, an absent one leaves it."""
+    def _count(self, counted: JsonObject) -> None:
+        """Updates the usage. Counts are running totals: a later one replaces an earlier one, unless it is absent."""
         fields = {
             "input": "input_tokens",
             "output": "output_tokens",
@@ -255,7 +255,7 @@ class AnthropicReader:
         usage = self._draft.usage
         self._draft.usage = Usage(
             **{
-                ours: number(told, key) if told.get(key) is not None else getattr(usage, ours)
+                ours: number(counted, key) if counted.get(key) is not None else getattr(usage, ours)
                 for ours, key in fields.items()
             }
         )

@@ -1,4 +1,4 @@
-"""What all dialects do alike when a request becomes a body."""
+"""Shares what all dialects do alike to turn a request into a body."""
 
 import re
 from binascii import b2a_base64
@@ -11,7 +11,7 @@ from ra.core.text import quoted
 from ra.core.value import JsonObject, encode
 
 TEXTUAL = r"text/|application/(json|xml|yaml|toml|x-yaml|javascript)$|.*\+(json|xml)$"
-MINIMUM_BUDGET = 1024  # the least that Anthropic accepts
+MINIMUM_BUDGET = 1024  # the smallest that Anthropic accepts
 FIRST = "(The conversation begins with the assistant.)"
 
 _OPENAI = re.compile(r"([\w.-]+/)*(gpt-(?!oss)|o\d|chatgpt)")
@@ -21,7 +21,7 @@ Speaker = Literal["user", "assistant"]
 
 
 def system_sections(request: Request) -> list[tuple[int, Section]]:
-    """The sections of the system part with their indexes, in order, without empty ones."""
+    """The non-empty sections of the system part, in order, with their indexes."""
     return [(i, s) for i, s in enumerate(request.sections) if s.role == "system" and s.content.strip()]
 
 
@@ -30,7 +30,7 @@ def system_text(request: Request) -> str:
 
 
 def conversation(request: Request) -> Iterator[tuple[Place, Message]]:
-    """Sections that speak in another role, then the messages, each with where it came from (for cache marks)."""
+    """The sections with another role, then the messages, each with its origin (for cache marks)."""
     for i, section in enumerate(request.sections):
         if section.role != "system":
             role: Role = "assistant" if section.role == "assistant" else "user"
@@ -42,49 +42,49 @@ def conversation(request: Request) -> Iterator[tuple[Place, Message]]:
 def turns(
     request: Request, make: Callable[[Message], list[JsonObject]], *, is_result: Callable[[JsonObject], bool]
 ) -> tuple[list[tuple[Speaker, list[JsonObject]]], dict[Place, list[JsonObject]]]:
-    """The conversation as turns that alternate and begin with the user, each with its tool results in front.
+    """The conversation as alternating turns that begin with the user, with the tool results first in each.
 
-    Also what each section or message became.
+    Also returns the blocks of each section or message.
     """
-    found: list[tuple[Speaker, list[JsonObject]]] = []
+    alternating: list[tuple[Speaker, list[JsonObject]]] = []
     places: dict[Place, list[JsonObject]] = {}
     for place, message in conversation(request):
-        made = make(message)
-        if not made:
+        message_blocks = make(message)
+        if not message_blocks:
             continue
-        places[place] = made
+        places[place] = message_blocks
         speaker: Speaker = "assistant" if message.role == "assistant" else "user"
-        if not found and speaker == "assistant":
-            found.append(("user", make(Message("user", (Text(FIRST),)))))
-        if not found or found[-1][0] != speaker:
-            found.append((speaker, []))
-        content = found[-1][1]
-        content.extend(made)
-        content.sort(key=lambda block: not is_result(block))  # stable: results first, all else as it stood
-    return found, places
+        if not alternating and speaker == "assistant":
+            alternating.append(("user", make(Message("user", (Text(FIRST),)))))
+        if not alternating or alternating[-1][0] != speaker:
+            alternating.append((speaker, []))
+        content = alternating[-1][1]
+        content.extend(message_blocks)
+        content.sort(key=lambda block: not is_result(block))  # stable: results first, the rest in its order
+    return alternating, places
 
 
 def is_claude(model: str) -> bool:
-    """Whether a gateway passes requests for this model on to Anthropic's API, or to a host of it."""
+    """Whether a gateway forwards requests for this model to Anthropic's API, or to another host of Claude."""
     return "claude" in model.lower()
 
 
 def is_openai(model: str) -> bool:
-    """Whether the model is one of OpenAI's own, also by a gateway's name: `openai/gpt-5`, `azure/gpt-5`."""
+    """Whether the model is one of OpenAI's own, also under a gateway's name: `openai/gpt-5`, `azure/gpt-5`."""
     return _OPENAI.match(model) is not None
 
 
 def cache_control(request: Request) -> JsonObject:
-    """A mark. Without a time it is the provider's five minutes."""
+    """A cache mark. Without a `ttl`, it lasts the provider's five minutes."""
     return {"type": "ephemeral", "ttl": "1h"} if request.marks.long_lived else {"type": "ephemeral"}
 
 
 def mark_parts(
     request: Request, carriers: dict[Place, list[JsonObject]], kinds: tuple[str, ...], most: int = 4
 ) -> None:
-    """Cache marks as gateways take them for Claude: `cache_control` on the last text part of what is marked.
+    """Sets cache marks in the form that gateways accept for Claude: `cache_control` on the last text part.
 
-    The tools need none: they stand before the system part, whose mark covers them.
+    The tools need no mark: they precede the system part, whose mark covers them.
     """
     marked: dict[int, JsonObject] = {}
     for kind, indexes in (("section", request.marks.sections), ("message", request.marks.messages)):
@@ -98,7 +98,7 @@ def mark_parts(
 
 
 def replayed(message: Message, request: Request) -> tuple[Block, ...]:
-    """The blocks that may be said again: another model's thinking and seals mean nothing to this one."""
+    """The blocks to send back: without thinking and signatures of another model, which mean nothing to this one."""
     if message.role != "assistant" or message.model == request.model:
         return message.blocks
     return tuple(_unsealed(block) for block in message.blocks if not isinstance(block, Thinking))
@@ -115,7 +115,7 @@ def _unsealed(block: Block) -> Block:
 
 
 def labelled(message: Message) -> str:
-    """A system message as user text, for a place where the provider knows no system role."""
+    """A system message as user text, for positions without a system role."""
     return f'<context name="{quoted(message.name or "system")}">\n{_closed(message.text)}\n</context>'
 
 
@@ -124,7 +124,7 @@ def _closed(text: str) -> str:
 
 
 def call_args(call: ToolCall) -> JsonObject:
-    """Arguments that a provider takes back. What was no JSON goes as a string, so that the model sees its mistake."""
+    """Arguments to send back. Invalid JSON goes as a string, so that the model sees its mistake."""
     return {"invalid_json": call.broken} if call.broken else call.args
 
 
@@ -137,12 +137,12 @@ def result_text(result: ToolResult) -> str:
 
 
 def attachments(result: ToolResult) -> tuple[Content, ...]:
-    """What of a result is no text."""
+    """The blocks of a result that are not text."""
     return tuple(block for block in map(as_text, result.content) if not isinstance(block, Text))
 
 
 def as_text(block: Content) -> Content:
-    """A text file is text, whatever a provider can read itself."""
+    """A block with text files turned into text, whatever the provider could read itself."""
     if isinstance(block, Document) and re.match(TEXTUAL, block.media_type):
         return Text(f'<document name="{quoted(block.name)}">\n{block.data.decode("utf-8", "replace")}\n</document>')
     return block
@@ -161,7 +161,7 @@ def file_name(block: Document) -> str:
 
 
 def room(request: Request, info: ModelInfo) -> tuple[int, int]:
-    """Output limit and thinking budget of this call: the limit exceeds the budget and stays within the model's."""
+    """The output limit and thinking budget of a call: the limit exceeds the budget, within the model's maximum."""
     if request.effort.level == "off" or info.thinking == "none":
         return request.max_output, 0
     budget = max(request.effort.budget, MINIMUM_BUDGET)

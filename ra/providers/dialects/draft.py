@@ -1,4 +1,4 @@
-"""The reply so far: blocks that grow with every event, whatever the dialect."""
+"""Collects a reply from its events: blocks that grow, in every dialect alike."""
 
 from collections.abc import Iterator
 from os import urandom
@@ -12,7 +12,7 @@ from ra.providers.dialects.fields import arguments
 
 OUR_ID = "ra_"
 UNSEEN = "…"
-"""Stands for the arguments of a call that broke off before its first character."""
+"""Replaces the arguments of a call that broke off before their first character."""
 
 
 class BlockDraft:
@@ -24,14 +24,14 @@ class BlockDraft:
         self.name = name
         self.signature = ""
         self.parts: list[str] = []
-        self.whole = False  # the provider said that nothing more will come
+        self.whole = False  # the provider has declared it complete
 
     @property
     def written(self) -> str:
         return "".join(self.parts)
 
     def block(self, *, cut: bool) -> Block | None:
-        """As a value; None when there is nothing in it. `cut`: the model was stopped in the middle of something."""
+        """The block as a value, None if it is empty. `cut`: the model was interrupted."""
         match self.kind:
             case "text":
                 return Text(self.written, self.signature) if self.written or self.signature else None
@@ -42,7 +42,7 @@ class BlockDraft:
 
     def _call(self, *, cut: bool) -> ToolCall:
         raw = self.written
-        # No arguments at all are `{}`, but not where the model was stopped before it could write them.
+        # No arguments mean `{}`, unless the model was interrupted before it could write them.
         args = {} if not raw.strip() and not cut else arguments(raw)
         if args is None:
             return ToolCall(self.id, self.name, {}, broken=raw or UNSEEN, signature=self.signature)
@@ -50,7 +50,7 @@ class BlockDraft:
 
 
 class Draft:
-    """The answer of one call. Pieces stand in the order in which they were opened."""
+    """The answer of one call. The pieces are in the order of their opening."""
 
     def __init__(self, model: str) -> None:
         self.model = model
@@ -59,19 +59,19 @@ class Draft:
         self.stop: Stop | None = None
 
     def piece(self, key: object, kind: Literal["text", "thinking", "call"]) -> BlockDraft:
-        """The piece of that key, opened when it is new. Raises BadStream when it is of another kind."""
+        """The piece with this key, opened if it is new. Raises BadStream if it is of another kind."""
         piece = self.pieces.setdefault(key, BlockDraft(kind))
         if piece.kind != kind:
             raise BadStream(f"The provider's answer adds {kind} to a block of {piece.kind}.")
         return piece
 
     def close(self) -> None:
-        """Nothing more comes for what was opened so far."""
+        """Marks all open pieces as complete."""
         for piece in self.pieces.values():
             piece.whole = True
 
     def said(self) -> Iterator[TextDelta | ThinkingDelta | CallDelta]:
-        """All of it as it would have been streamed, for an answer that came at once."""
+        """The deltas of the whole answer, for one that was not streamed."""
         for piece in self.pieces.values():
             match piece.kind:
                 case "text" if piece.written:
@@ -93,11 +93,11 @@ class Draft:
             raise BadStream("The answer broke off before its end.", partial=self.message(cut=True), usage=self.usage)
         message = self.message(cut=self.stop == "length")
         stop = self.stop
-        if stop in ("end", "tools"):  # servers disagree on what to call the end of an answer that calls tools
+        if stop in ("end", "tools"):  # servers disagree on the stop reason of an answer that calls tools
             stop = "tools" if message.calls else "end"
         return Reply(message, self.usage, stop)
 
 
 def new_id() -> str:
-    """An id for a call that came without one. Its prefix says that the provider does not know it."""
+    """An id for a call that came without one. Its prefix marks it as unknown to the provider."""
     return OUR_ID + urandom(8).hex()

@@ -1,4 +1,4 @@
-"""Read a field of a provider's JSON: a missing one is empty, one of the wrong type is a BadStream."""
+"""Reads fields of a provider's JSON: a missing one is empty, one of the wrong type raises BadStream."""
 
 from typing import Any, NoReturn
 
@@ -7,7 +7,7 @@ from ra.core.text import clean
 from ra.core.value import JsonObject, encode, too_deep
 
 NESTED = "{…"
-"""Stands for arguments that nest too deeply: no JSON, so that the call gets an error result."""
+"""Replaces arguments that nest too deeply: invalid JSON, so that the call gets an error result."""
 
 
 def text(source: JsonObject, key: str) -> str:
@@ -18,7 +18,7 @@ def text(source: JsonObject, key: str) -> str:
 
 
 def number(source: JsonObject, key: str) -> int:
-    """A count of tokens, an index: never negative."""
+    """A count of tokens or an index, never negative."""
     value = source.get(key)
     if value is None:
         return 0
@@ -28,18 +28,18 @@ def number(source: JsonObject, key: str) -> int:
 
 
 def counts(source: JsonObject, key: str) -> JsonObject:
-    """What a server says that a call used; nothing, if a part of it is no count: the answer is good all the same, and
-    what is not told is estimated."""
-    told = source.get(key)
-    return told if isinstance(told, dict) and _are_counts(told) else {}
+    """The usage that a server reports; empty if a part of it is invalid: the answer is still good, and missing usage is
+    estimated."""
+    usage = source.get(key)
+    return usage if isinstance(usage, dict) and _are_counts(usage) else {}
 
 
-def _are_counts(told: JsonObject) -> bool:
-    for key, value in told.items():
+def _are_counts(usage: JsonObject) -> bool:
+    for key, value in usage.items():
         name = key.lower()
         if value is None or "token" not in name:
             continue
-        if "details" in name:  # Google has lists of them
+        if "details" in name:  # Google sends lists
             readable = isinstance(value, list) or (isinstance(value, dict) and _are_counts(value))
         else:
             is_number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -66,11 +66,11 @@ def children(source: JsonObject, key: str) -> list[JsonObject]:
 
 
 def arguments(raw: str) -> JsonObject | None:
-    """The arguments of a tool call; None when they are no JSON object, or one that nests too deeply to be handled.
+    """The arguments of a tool call; None if they are not a JSON object, or one that nests too deeply.
 
-    A raw line break in a string is forgiven.
+    Raw line breaks in strings are accepted.
     """
-    import json  # by now the model has answered; before the first request nobody needs it
+    import json  # start-up time: not before the first answer
 
     try:
         value = json.loads(raw, strict=False, parse_constant=_no_constant)
@@ -80,7 +80,7 @@ def arguments(raw: str) -> JsonObject | None:
 
 
 def dumped(args: JsonObject) -> str:
-    """Arguments that came as an object, as the text that others stream."""
+    """Arguments that came as an object, as JSON text."""
     if too_deep(args):
         return NESTED
     return encode(_cleaned(args)).decode()

@@ -38,7 +38,7 @@ STOPS: dict[str, Stop] = {
     "CONTINUATION": "length",
 }
 FOREIGN = "skip_thought_signature_validator"
-"""What Gemini 3 and later take in place of a signature on a call that they did not make."""
+"""Gemini 3 and later accept this instead of a signature on a call that another model made."""
 
 _VERSION = re.compile(r"gemini-(\d+)")
 
@@ -86,7 +86,7 @@ def reader(model: str) -> "GoogleReader":
 
 
 def _declaration(called: str, description: str, schema: JsonObject) -> JsonObject:
-    """A tool. One without parameters goes without a schema: an empty one is refused."""
+    """A tool. The schema is omitted if it has no parameters: Gemini refuses an empty one."""
     parameters = {"parametersJsonSchema": schema} if schema.get("properties") else {}
     return {"name": called, "description": description} | parameters
 
@@ -94,18 +94,18 @@ def _declaration(called: str, description: str, schema: JsonObject) -> JsonObjec
 def _parts(message: Message, request: Request) -> list[JsonObject]:
     if message.role == "system":
         return [{"text": blocks.labelled(message)}] if message.text.strip() else []
-    made = [part for block in blocks.replayed(message, request) for part in _part(block)]
+    parts = [part for block in blocks.replayed(message, request) for part in _part(block)]
     version = _VERSION.search(request.model)
     if message.calls and version and int(version[1]) >= 3:
-        first = next(part for part in made if "functionCall" in part)
+        first = next(part for part in parts if "functionCall" in part)
         first.setdefault("thoughtSignature", FOREIGN)
-    return made
+    return parts
 
 
 def _part(block: Block) -> Iterator[JsonObject]:
     match block:
         case Text():
-            if block.text or block.signature:  # a signature may come, and goes back, on an empty text
+            if block.text or block.signature:  # an empty text may carry a signature, which goes back
                 yield {"text": block.text} | _sealed(block.signature)
         case Thinking():
             if block.signature:
@@ -152,7 +152,7 @@ class GoogleReader:
             self._draft.stop = "refused"
         for candidate in children(event, "candidates"):
             if number(candidate, "index"):
-                continue  # we asked for one answer
+                continue  # ra asks for one answer
             for part in children(child(candidate, "content"), "parts"):
                 yield from self._add(part)
             if reason := text(candidate, "finishReason"):
@@ -189,7 +189,7 @@ class GoogleReader:
                 yield TextDelta(words)
 
     def _continue(self, kind: Literal["text", "thinking"], signature: str) -> BlockDraft:
-        """The last piece, if it is of this kind and neither is signed: a signature belongs to its part alone."""
+        """The last piece, or a new one if the kinds differ or either is signed: a signature covers only its part."""
         last = next(reversed(self._draft.pieces.values()), None)
         if last and last.kind == kind and not last.signature and not signature:
             return last
@@ -200,9 +200,9 @@ class GoogleReader:
     def _open(self, kind: Literal["text", "thinking", "call"]) -> BlockDraft:
         return self._draft.piece(len(self._draft.pieces), kind)
 
-    def _count(self, told: JsonObject) -> None:
-        """Running totals. Cached tokens are a part of the prompt's; thinking is output that is counted apart."""
-        self._usage |= {key: value for key, value in told.items() if value is not None}
+    def _count(self, counted: JsonObject) -> None:
+        """Updates the running totals. The prompt's count includes cached tokens; thinking is counted separately."""
+        self._usage |= {key: value for key, value in counted.items() if value is not None}
         prompt, read = number(self._usage, "promptTokenCount"), number(self._usage, "cachedContentTokenCount")
         answered = number(self._usage, "candidatesTokenCount") + number(self._usage, "thoughtsTokenCount")
         fresh = (prompt - read if prompt >= read else prompt) + number(self._usage, "toolUsePromptTokenCount")

@@ -1,4 +1,4 @@
-"""The dialect of OpenAI's Responses API. Nothing is stored there: sealed reasoning is replayed from here."""
+"""The dialect of OpenAI's Responses API. OpenAI stores nothing: ra sends encrypted reasoning back."""
 
 from collections.abc import Iterator
 
@@ -16,7 +16,7 @@ from ra.providers.settings import ProviderName
 name: ProviderName = "openai"
 
 PHASES = ("commentary", "final_answer")
-"""Newer models label their messages so, and want the label back; it is kept as the text's signature."""
+"""Labels that newer models give their messages and expect back; ra stores the label as the text's signature."""
 
 
 def path(request: Request) -> str:
@@ -45,7 +45,7 @@ def body(request: Request, info: ModelInfo) -> JsonObject:
             for tool in sorted(request.tools, key=lambda tool: tool.name)
         ]
     payload["input"] = _marked(request) if claude else list(_input(request))
-    payload["max_output_tokens"] = max(16, limit)  # the least that it accepts
+    payload["max_output_tokens"] = max(16, limit)  # the smallest that the API accepts
     if info.thinking != "none":
         payload["include"] = ["reasoning.encrypted_content"]
         if request.effort.level != "off" and not (claude and _is_thoughtless(payload["input"])):
@@ -54,7 +54,7 @@ def body(request: Request, info: ModelInfo) -> JsonObject:
             payload["reasoning"] = {"effort": least}
     if request.cache_key and (
         is_openai or info.window is None
-    ):  # gateways refuse what the vendors of other models do not have
+    ):  # gateways refuse fields that other vendors do not support
         payload["prompt_cache_key"] = request.cache_key
     if request.answer_schema:
         form = {"type": "json_schema", "name": "answer", "schema": request.answer_schema, "strict": True}
@@ -72,26 +72,26 @@ def _input(request: Request) -> Iterator[JsonObject]:
 
 
 def _marked(request: Request) -> list[JsonObject]:
-    """The input for Claude behind a gateway: the system part as an item, and lists of parts, which carry marks."""
+    """The input for Claude behind a gateway: the system part as an item, and lists of parts, which can carry marks."""
     carriers: dict[blocks.Place, list[JsonObject]] = {}
     system: list[JsonObject] = []
     for i, section in blocks.system_sections(request):
         system.append({"type": "input_text", "text": section.content})
         carriers["section", i] = system[-1:]
-    made: list[JsonObject] = [{"type": "message", "role": "system", "content": system}] if system else []
+    input_items: list[JsonObject] = [{"type": "message", "role": "system", "content": system}] if system else []
     for place, message in blocks.conversation(request):
         items = list(_items(message, request))
         for item in items:
             if item["type"] == "function_call_output" and isinstance(item["output"], str):
                 item["output"] = [{"type": "input_text", "text": item["output"]}]
         carriers[place] = [part for item in items for part in item.get("content") or item.get("output") or ()]
-        made += items
+        input_items += items
     blocks.mark_parts(request, carriers, ("input_text",))
-    return made
+    return input_items
 
 
 def _is_thoughtless(items: list[JsonObject]) -> bool:
-    """A tool loop whose thinking the gateway did not pass on: Claude refuses to think on without it."""
+    """Whether the gateway dropped the thinking of a tool loop: without it, Claude refuses to think again."""
     if not items or items[-1]["type"] != "function_call_output":
         return False
     begun = max((place for place, item in enumerate(items) if item.get("role") == "user"), default=0)
@@ -115,7 +115,7 @@ def _items(message: Message, request: Request) -> Iterator[JsonObject]:
 
 
 def _answer(message: Message, request: Request) -> Iterator[JsonObject]:
-    waiting: list[JsonObject] = []  # reasoning is refused unless something that it led to follows
+    waiting: list[JsonObject] = []  # the API refuses reasoning without an item after it
     for block in blocks.replayed(message, request):
         item = _item(block)
         if item is None:
@@ -144,8 +144,8 @@ def _item(block: object) -> JsonObject | None:
 
 
 def _parts(content: tuple[object, ...]) -> list[JsonObject]:
-    found = (blocks.as_text(block) for block in content if isinstance(block, (Text, Image, Document)))
-    return [_part(block) for block in found if not isinstance(block, Text) or block.text]
+    plain = (blocks.as_text(block) for block in content if isinstance(block, (Text, Image, Document)))
+    return [_part(block) for block in plain if not isinstance(block, Text) or block.text]
 
 
 def _part(block: Content) -> JsonObject:
@@ -161,7 +161,7 @@ def _part(block: Content) -> JsonObject:
 class ResponsesReader:
     def __init__(self, model: str) -> None:
         self._draft = Draft(model)
-        self._index: dict[str, int] = {}  # of items, for servers that name only the item in a delta
+        self._index: dict[str, int] = {}  # by item, for servers whose deltas name only the item
         self._refused = False
 
     @property
@@ -187,7 +187,7 @@ class ResponsesReader:
                 self._end(self._key(event), child(event, "item"))
             case "response.completed" | "response.incomplete":
                 self._complete(child(event, "response"))
-            case None if event.get("object") == "response":  # an answer that does not stream
+            case None if event.get("object") == "response":  # an answer without streaming
                 if event.get("error"):
                     raise failure(0, {}, event, provider=name)
                 self._complete(event)
@@ -235,7 +235,7 @@ class ResponsesReader:
             yield ThinkingDelta(words)
 
     def _end(self, key: int, item: JsonObject) -> None:
-        """An item as it turned out: it replaces what its deltas had said."""
+        """Replaces the content of an item's deltas by the complete item."""
         match item.get("type"):
             case "function_call":
                 piece = self._name(key, item)
@@ -260,7 +260,7 @@ class ResponsesReader:
         total_input = number(usage, "input_tokens")
         fresh = total_input - read - cache_write if total_input >= read + cache_write else total_input
         self._draft.usage = Usage(fresh, number(usage, "output_tokens"), read, cache_write)
-        if not self._draft.pieces:  # a server that tells everything at the end
+        if not self._draft.pieces:  # some servers send everything at the end
             for i, item in enumerate(children(response, "output")):
                 self._end(i, item)
         reason = text(child(response, "incomplete_details"), "reason")

@@ -1,6 +1,6 @@
 """The dialect of Chat Completions: OpenAI's older API, Ollama, llama.cpp, vLLM, OpenRouter and others.
 
-Servers differ, so this dialect sends the least that all of them take and reads the most that any of them sends.
+Servers differ, so this dialect sends only what all of them accept, and reads whatever any of them sends.
 """
 
 from collections.abc import Iterator
@@ -28,11 +28,11 @@ STOPS: dict[str, Stop] = {
     "content_filter": "refused",
 }
 REASONING = ("reasoning_content", "reasoning")
-"""Where servers put the thinking: DeepSeek, llama.cpp and vLLM the first, OpenRouter, Groq and Ollama the second."""
+"""Fields for the thinking: the first of DeepSeek, llama.cpp and vLLM, the second of OpenRouter, Groq and Ollama."""
 
 DETAILS = "reasoning_details"
 BLOCKS = "thinking_blocks"
-"""Where gateways put signed thinking, and want it back: OpenRouter the first, LiteLLM the second."""
+"""Fields in which gateways send signed thinking, and expect it back: DETAILS of OpenRouter, BLOCKS of LiteLLM."""
 
 
 def path(request: Request) -> str:
@@ -56,7 +56,7 @@ def body(request: Request, info: ModelInfo) -> JsonObject:
             }
             for tool in sorted(request.tools, key=lambda tool: tool.name)
         ]
-    # OpenAI's newer models refuse the old name, and many other servers do not know the new one.
+    # OpenAI's newer models refuse the old name, and many other servers do not support the new one.
     payload["max_completion_tokens" if is_openai else "max_tokens"] = limit
     payload |= {"stream": True, "stream_options": {"include_usage": True}}
     if request.effort.level != "off" and info.thinking != "none" and not _is_thoughtless(request.model, messages):
@@ -76,42 +76,44 @@ def reader(model: str) -> "ChatReader":
 
 
 def _messages(request: Request, *, own: bool) -> list[JsonObject]:
-    made: list[JsonObject] = []
+    messages: list[JsonObject] = []
     if words := blocks.system_text(request):
-        made.append({"role": "system", "content": words})
-    attachments: list[JsonObject] = []  # pictures of tool results, which follow when all results are told
+        messages.append({"role": "system", "content": words})
+    attachments: list[JsonObject] = []  # images in tool results, which must follow after all results
     for _, message in blocks.conversation(request):
         if message.role != "tool":
-            _say(made, "user", attachments)
+            _say(messages, "user", attachments)
             attachments = []
         match message.role:
             case "tool":
                 for result in (block for block in message.blocks if isinstance(block, ToolResult)):
-                    made.append({"role": "tool", "tool_call_id": result.call_id, "content": blocks.result_text(result)})
+                    messages.append(
+                        {"role": "tool", "tool_call_id": result.call_id, "content": blocks.result_text(result)}
+                    )
                     attachments += [_part(block) for block in blocks.attachments(result)]
             case "assistant":
-                _answer(made, message, request)
+                _answer(messages, message, request)
             case "system" if own and message.text.strip():
-                made.append({"role": "system", "content": message.text})
-            case "system" if message.text.strip():  # many chat templates refuse a system message in the middle
-                _say(made, "user", [{"type": "text", "text": blocks.labelled(message)}])
+                messages.append({"role": "system", "content": message.text})
+            case "system" if message.text.strip():  # many chat templates refuse a later system message
+                _say(messages, "user", [{"type": "text", "text": blocks.labelled(message)}])
             case _:
-                _say(made, "user", [_part(block) for block in _contents(message)])
-    _say(made, "user", attachments)
-    return made
+                _say(messages, "user", [_part(block) for block in _contents(message)])
+    _say(messages, "user", attachments)
+    return messages
 
 
 def _marked(request: Request) -> list[JsonObject]:
-    """The messages for Claude behind a gateway: as lists of parts, which can carry cache marks."""
-    made: list[JsonObject] = []
+    """The messages for Claude behind a gateway: with lists of parts, which can carry cache marks."""
+    messages: list[JsonObject] = []
     carriers: dict[blocks.Place, list[JsonObject]] = {}
     system: list[JsonObject] = []
     for i, section in blocks.system_sections(request):
         system.append({"type": "text", "text": section.content})
         carriers["section", i] = system[-1:]
     if system:
-        made.append({"role": "system", "content": system})
-    shown: list[JsonObject] = []  # pictures of tool results, which follow when all results are told
+        messages.append({"role": "system", "content": system})
+    shown: list[JsonObject] = []  # images in tool results, which must follow after all results
     for place, message in blocks.conversation(request):
         turns = _messages(Request(request.model, (), (message,)), own=False)
         for turn in turns:
@@ -120,19 +122,19 @@ def _marked(request: Request) -> list[JsonObject]:
         carriers[place] = [part for turn in turns for part in turn.get("content") or ()]
         if message.role == "tool":
             shown += [part for turn in turns if turn["role"] == "user" for part in turn["content"]]
-            made += [turn for turn in turns if turn["role"] == "tool"]
+            messages += [turn for turn in turns if turn["role"] == "tool"]
             continue
         for turn in [*_pictures(shown), *turns]:
-            _join(made, turn)
+            _join(messages, turn)
         shown = []
     for turn in _pictures(shown):
-        _join(made, turn)
+        _join(messages, turn)
     blocks.mark_parts(request, carriers, ("text",))
-    return made
+    return messages
 
 
 def _is_thoughtless(model: str, messages: list[JsonObject]) -> bool:
-    """A tool loop whose signed thinking the gateway did not pass on: Claude refuses to think on without it."""
+    """Whether the gateway dropped the signed thinking of a tool loop: without it, Claude refuses to think again."""
     if not blocks.is_claude(model) or not messages or messages[-1]["role"] != "tool":
         return False
     answers = [message for message in messages if message["role"] == "assistant"]
@@ -143,31 +145,31 @@ def _pictures(parts: list[JsonObject]) -> list[JsonObject]:
     return [{"role": "user", "content": parts}] if parts else []
 
 
-def _join(made: list[JsonObject], turn: JsonObject) -> None:
-    if made and made[-1]["role"] == turn["role"] == "user":
-        made[-1]["content"] = [*made[-1]["content"], *turn["content"]]
+def _join(messages: list[JsonObject], turn: JsonObject) -> None:
+    if messages and messages[-1]["role"] == turn["role"] == "user":
+        messages[-1]["content"] = [*messages[-1]["content"], *turn["content"]]
     else:
-        made.append(turn)
+        messages.append(turn)
 
 
 def _contents(message: Message) -> list[Content]:
-    found = (blocks.as_text(block) for block in message.blocks if isinstance(block, (Text, Image, Document)))
-    return [block for block in found if not isinstance(block, Text) or block.text]
+    plain = (blocks.as_text(block) for block in message.blocks if isinstance(block, (Text, Image, Document)))
+    return [block for block in plain if not isinstance(block, Text) or block.text]
 
 
-def _say(made: list[JsonObject], role: str, parts: list[JsonObject]) -> None:
-    """Add what a user says. Two of the same role in a row become one: many chat templates want them to alternate."""
+def _say(messages: list[JsonObject], role: str, parts: list[JsonObject]) -> None:
+    """Adds parts, to the last message if it has the same role: many chat templates require alternating roles."""
     if not parts:
         return
-    if made and made[-1]["role"] == role:
-        before = made.pop()["content"]
+    if messages and messages[-1]["role"] == role:
+        before = messages.pop()["content"]
         parts = [*(before if isinstance(before, list) else [{"type": "text", "text": before}]), *parts]
     words = [part["text"] for part in parts if part["type"] == "text"]
-    # A plain string where it can be one: not every server reads lists of parts.
-    made.append({"role": role, "content": "\n\n".join(words) if len(words) == len(parts) else parts})
+    # A plain string if possible: not every server reads lists of parts.
+    messages.append({"role": role, "content": "\n\n".join(words) if len(words) == len(parts) else parts})
 
 
-def _answer(made: list[JsonObject], message: Message, request: Request) -> None:
+def _answer(messages: list[JsonObject], message: Message, request: Request) -> None:
     words = "\n\n".join(block.text for block in message.blocks if isinstance(block, Text) and block.text)
     turn: JsonObject = {"role": "assistant", "content": words or None}
     for thought in (block for block in blocks.replayed(message, request) if isinstance(block, Thinking)):
@@ -181,7 +183,7 @@ def _answer(made: list[JsonObject], message: Message, request: Request) -> None:
             for call in message.calls
         ]
     if words or message.calls:
-        made.append(turn)
+        messages.append(turn)
 
 
 def _part(block: Content) -> JsonObject:
@@ -199,7 +201,7 @@ class ChatReader:
         self._draft = Draft(model)
         self._calls: list[tuple[object, BlockDraft]] = []
         self._details: dict[object, JsonObject] = {}
-        self._thoughts: list[JsonObject] = []  # signed, as LiteLLM passes them on
+        self._thoughts: list[JsonObject] = []  # signed, from LiteLLM
         self._refused = False
 
     @property
@@ -213,7 +215,7 @@ class ChatReader:
             self._draft.usage = usage_of(counts(event, "usage"))
         for choice in children(event, "choices"):
             if number(choice, "index"):
-                continue  # we asked for one answer
+                continue  # ra asks for one answer
             yield from self._add(child(choice, "delta") or child(choice, "message"))
             if reason := text(choice, "finish_reason"):
                 self._draft.stop = "refused" if self._refused else STOPS.get(reason, "end")
@@ -257,7 +259,7 @@ class ChatReader:
         yield ThinkingDelta(words)
 
     def _parts(self, parts: list[JsonObject]) -> Iterator[Delta]:
-        """Mistral's reasoning models stream content as parts."""
+        """Reads content parts, in which Mistral's reasoning models stream."""
         for part in parts:
             if words := text(part, "text"):
                 yield from self._say(words)
@@ -266,7 +268,7 @@ class ChatReader:
                     yield from self._think(text(inner, "text"), "")
 
     def _detail(self, detail: JsonObject) -> None:
-        """OpenRouter's sealed reasoning, in pieces: what is text is continued, the rest is replaced."""
+        """Adds a piece of OpenRouter's encrypted reasoning: text fields are appended, others replaced."""
         detail_before = self._details.setdefault((text(detail, "type"), number(detail, "index")), {})
         for key, value in detail.items():
             if value is not None:
@@ -274,7 +276,7 @@ class ChatReader:
                 detail_before[key] = text(detail_before, key) + text(detail, key) if grows else value
 
     def _thought(self, block: JsonObject) -> None:
-        """LiteLLM's signed thinking, in pieces: the signature ends a block."""
+        """Adds a piece of LiteLLM's signed thinking: the signature ends a block."""
         last = self._thoughts[-1] if self._thoughts else {}
         grows = last.get("type") == block.get("type") == "thinking" and not last.get("signature")
         if not grows:
@@ -284,18 +286,18 @@ class ChatReader:
         if signature := text(block, "signature"):
             last["signature"] = signature
 
-    def _call(self, told: JsonObject) -> Iterator[Delta]:
-        function = child(told, "function")
-        piece = self._open(told, text(function, "name"))
+    def _call(self, fragment: JsonObject) -> Iterator[Delta]:
+        function = child(fragment, "function")
+        piece = self._open(fragment, text(function, "name"))
         if not piece.name and (called := text(function, "name")):
             piece.name = called
             yield CallDelta(called)
         arguments = function.get("arguments")
         piece.parts.append(dumped(arguments) if isinstance(arguments, dict) else text(function, "arguments"))
 
-    def _open(self, told: JsonObject, called: str) -> BlockDraft:
-        """The call that a fragment continues, or a new one. Some servers count every call 0, some do not count."""
-        index, id = told.get("index"), text(told, "id")
+    def _open(self, fragment: JsonObject, called: str) -> BlockDraft:
+        """The call that a fragment continues, or a new one. Some servers give every call the index 0, some none."""
+        index, id = fragment.get("index"), text(fragment, "id")
         same_index = [piece for key, piece in self._calls if key == index] if index is not None else []
         candidate = same_index[-1] if same_index else self._calls[-1][1] if self._calls and index is None else None
         if candidate and not (id and candidate.id != id) and not (index is None and called and not id):
@@ -307,15 +309,16 @@ class ChatReader:
         return piece
 
 
-def usage_of(told: JsonObject) -> Usage:
-    """Disjoint counts: cached tokens are a part of the prompt's, except where they exceed it."""
-    details = child(told, "prompt_tokens_details")
-    prompt, answered = number(told, "prompt_tokens"), number(told, "completion_tokens")
-    read = number(details, "cached_tokens") or number(told, "prompt_cache_hit_tokens") or number(told, "cached_tokens")
-    read = read or number(told, "cache_read_input_tokens")  # as Claude counts them, behind LiteLLM
+def usage_of(report: JsonObject) -> Usage:
+    """The usage in disjoint counts: the prompt's count includes cached tokens, unless they exceed it."""
+    details = child(report, "prompt_tokens_details")
+    prompt, answered = number(report, "prompt_tokens"), number(report, "completion_tokens")
+    read = number(details, "cached_tokens") or number(report, "prompt_cache_hit_tokens")
+    read = read or number(report, "cached_tokens")
+    read = read or number(report, "cache_read_input_tokens")  # Claude's field, behind LiteLLM
     cache_write = number(details, "cache_write_tokens") or number(details, "cache_creation_tokens")
-    cache_write = cache_write or number(told, "cache_creation_input_tokens")
-    reasoned = number(child(told, "completion_tokens_details"), "reasoning_tokens")
-    if reasoned and number(told, "total_tokens") == prompt + answered + reasoned:
-        answered += reasoned  # xAI counts them apart
+    cache_write = cache_write or number(report, "cache_creation_input_tokens")
+    reasoned = number(child(report, "completion_tokens_details"), "reasoning_tokens")
+    if reasoned and number(report, "total_tokens") == prompt + answered + reasoned:
+        answered += reasoned  # xAI counts them separately
     return Usage(prompt - read - cache_write if prompt >= read + cache_write else prompt, answered, read, cache_write)

@@ -1,4 +1,4 @@
-"""Choose the vendor's client that fits an account; each is imported only when it is needed."""
+"""Creates the vendor's client for an account; each SDK is imported only if it is needed."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ CONNECT_S = 15.0
 
 
 def make(account: Account) -> Any:
-    """The vendor's client: without retries of its own, and without redirects, with which a key would travel."""
+    """The vendor's client, without its own retries, and without redirects, which would pass on the key."""
     if account.provider == "google":
         return _google(account)
     if account.provider == "anthropic":
@@ -30,7 +30,7 @@ def _anthropic(account: Account) -> Any:
         case _:
             if account.auth_token:
                 return anthropic.AsyncAnthropic(auth_token=account.auth_token, **shared)
-            # A server without keys still gets one, or the client would look for credentials elsewhere.
+            # Even a server without keys gets one, or the client would look for credentials elsewhere.
             return anthropic.AsyncAnthropic(api_key=account.api_key or "none", **shared)
 
 
@@ -50,7 +50,7 @@ def _google(account: Account) -> Any:
 
     options = types.HttpOptions(
         base_url=account.base_url or None,
-        api_version="v1beta" if account.platform == "plain" else None,  # as the dialect has it
+        api_version="v1beta" if account.platform == "plain" else None,  # as in the dialect
         headers=account.headers,
         timeout=int(account.timeout_s * 1000),
         retry_options=types.HttpRetryOptions(attempts=1),

@@ -1,4 +1,4 @@
-"""One connection to a server: an h11 state on an asyncio stream, kept alive between calls."""
+"""Implements a connection to a server: an h11 state on an asyncio stream, kept alive between calls."""
 
 import asyncio
 import socket
@@ -16,7 +16,7 @@ _HAPPY_EYEBALLS_S = 0.25
 
 
 class Dropped(Unavailable):
-    """The server had closed a kept connection before it answered anything: another connection may do."""
+    """The server closed a reused connection before it answered: a new connection may work."""
 
 
 class Connection:
@@ -29,33 +29,33 @@ class Connection:
         self._loop = asyncio.get_running_loop()
         self._state = h11.Connection(h11.CLIENT)
         self._calls = 0
-        self._heard = False  # a byte of this call's answer
-        self._answered = False  # its status and headers
+        self._heard = False  # whether a byte of this call's answer has arrived
+        self._answered = False  # whether its status and headers have arrived
 
     @property
     def usable(self) -> bool:
-        """Whether another call may be tried on it."""
+        """Whether another call may use this connection."""
         here = self._loop is asyncio.get_running_loop()
         return here and not self._writer.is_closing() and not self._reader.at_eof()
 
     def send(self, head: h11.Request, body: bytes) -> None:
-        """Send one request. Nothing waits for a large body to leave: an early refusal is read while it goes out."""
+        """Sends one request without waiting for a large body to leave: an early refusal can be read meanwhile."""
         self._heard = self._answered = False
         self._calls += 1
         parts = (self._state.send(head), self._state.send(h11.Data(data=body)), self._state.send(h11.EndOfMessage()))
         self._writer.writelines(part for part in parts if part)
 
     async def response(self, timeout_s: float) -> h11.Response:
-        """Wait for the head of the answer. Raises Unavailable, or Dropped for a kept connection."""
+        """Waits for the head of the answer. Raises Unavailable, or Dropped for a reused connection."""
         while True:
             event = await self.receive(timeout_s)
             if isinstance(event, h11.Response):
                 self._answered = True
                 return event
-            assert isinstance(event, h11.InformationalResponse)  # before an answer, h11 takes nothing else
+            assert isinstance(event, h11.InformationalResponse)  # h11 accepts nothing else before an answer
 
     async def receive(self, timeout_s: float) -> h11.Event:
-        """What the server says next. Raises Unavailable before the head of the answer, BadStream after it."""
+        """The server's next event. Raises Unavailable before the head of the answer, BadStream after it."""
         try:
             while (event := self._state.next_event()) is h11.NEED_DATA:
                 async with asyncio.timeout(timeout_s):
@@ -70,18 +70,18 @@ class Connection:
             if not self._reader.at_eof():
                 raise self._failed(f"sent invalid HTTP ({error})") from error
             raise self._lost(f"closed the connection {'inside its' if self._heard else 'without an'} answer") from error
-        assert not isinstance(event, type)  # h11.PAUSED is for servers
+        assert not isinstance(event, type)  # h11.PAUSED occurs only in servers
         return event
 
     def renew(self) -> bool:
-        """Make ready for the next call. False when this one did not end in good order."""
+        """Prepares for the next call. False if this one did not end properly."""
         if self._state.our_state is h11.DONE and self._state.their_state is h11.DONE:
             self._state.start_next_cycle()
             return True
         return False
 
     def abort(self) -> None:
-        """Close the socket at once, whatever is under way."""
+        """Closes the socket immediately, whatever is in progress."""
         if not self._loop.is_closed():
             self._writer.transport.abort()
 
@@ -98,9 +98,9 @@ LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 async def connect(server: Destination, proxy: Proxy | None, trust: Callable[[], ssl.SSLContext]) -> Connection:
-    """Open a connection, through the proxy if there is one.
+    """Opens a connection, through the proxy if there is one.
 
-    Raises Unavailable, or ProviderError where another try would end the same way.
+    Raises Unavailable, or ProviderError if a retry would fail in the same way.
     """
     way = f"proxy {proxy.host}:{proxy.port}" if proxy else server.origin
     try:
@@ -116,7 +116,7 @@ async def connect(server: Destination, proxy: Proxy | None, trust: Callable[[], 
         raise Unavailable(f"The host {way} cannot be found ({error.strerror}).") from error
     except OSError as error:
         if proxy is None and isinstance(error, ConnectionRefusedError) and server.host in LOOPBACK:
-            # A server of one's own that is not running will not start by itself.
+            # A local server that is not running will not start by itself.
             raise Unavailable(f"Nothing listens at {server.origin}. Is the server running?", tries=2) from error
         raise Unavailable(f"No connection to {way}: {error.strerror or error}.") from error
     return Connection(reader, writer, server.origin)
@@ -129,7 +129,7 @@ async def _open(
     opening = asyncio.open_connection(host, port, happy_eyeballs_delay=_HAPPY_EYEBALLS_S)
     if not server.secure:
         return await opening
-    # Reading the system's certificates takes 20 ms, as long as a round trip: do both at once.
+    # Reading the system's certificates takes 20 ms, as long as a round trip: both run at once.
     (reader, writer), context = await asyncio.gather(opening, asyncio.to_thread(trust))
     try:
         if proxy:
@@ -144,7 +144,7 @@ async def _open(
 async def _tunnel(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, server: Destination, proxy: Proxy
 ) -> None:
-    """Ask the proxy for a way through to the server."""
+    """Asks the proxy for a tunnel to the server."""
     state = h11.Connection(h11.CLIENT)
     target = f"{server.host}:{server.port}"
     headers = [("Host", target), *([("Proxy-Authorization", proxy.authorization)] if proxy.authorization else [])]

@@ -1,4 +1,4 @@
-"""The transport of our own: HTTP/1.1 with h11 on asyncio streams."""
+"""Carries requests with our own HTTP/1.1 client: h11 on asyncio streams."""
 
 import ssl
 from collections.abc import AsyncGenerator, Callable, Mapping
@@ -21,14 +21,14 @@ from ra.providers.wire import SENT, Dialect
 MAX_ERROR_BYTES = 64 * 1024
 MAX_JSON_BYTES = 32 * 1024 * 1024
 TAIL_S = 0.25
-"""How long a body may take to end after its last event; then its connection is given up rather than kept."""
+"""How long a body may take to end after its last event; otherwise the connection is closed, not reused."""
 ERROR_BODY_S = 10.0
 
 
 class HttpTransport:
-    """Posts a body and reads events. A connection is kept for the next call; the server may drop it meanwhile.
+    """Posts a body and reads events. The next call reuses the connection; the server may drop it meanwhile.
 
-    `timeout_s` is how long a server may stay silent, before its answer and in it.
+    `timeout_s` is how long a server may stay silent, before its answer and during it.
     """
 
     def __init__(
@@ -68,7 +68,7 @@ class HttpTransport:
             except Dropped:
                 continue
             finally:
-                # Also when the caller was cancelled or has heard enough: then the answer is not at its end.
+                # Also if the caller was cancelled or stopped reading: then the answer is incomplete.
                 if connection.renew():
                     self._kept.append(connection)
                 else:
@@ -97,13 +97,13 @@ class HttpTransport:
         try:
             return h11.Request(method="POST", target=target, headers=list(merged.items()))
         except (h11.LocalProtocolError, UnicodeEncodeError) as error:
-            # The value may be the key, so it is not shown.
+            # The value may be the key, so the message does not show it.
             raise UserError(
                 "The API key or a header holds characters that HTTP does not allow; copy it again."
             ) from error
 
     async def _connection(self) -> Connection:
-        """A kept one or, when the server has dropped those, a new one."""
+        """A reused connection or, if the server has dropped them all, a new one."""
         while self._kept:
             connection = self._kept.pop()
             if connection.usable:
@@ -124,15 +124,15 @@ class HttpTransport:
         try:
             body = await _body(connection, MAX_ERROR_BYTES, min(self._timeout_s, ERROR_BODY_S))
         except BadStream:
-            body = b""  # the status alone says what happened
+            body = b""  # the status must suffice
         error = failure(status, headers, body, provider=provider)
         if status in (404, 405) and type(error) is ProviderError:
-            return ProviderError(f"{error} ({url})", status=status)  # a wrong base URL is the usual cause
+            return ProviderError(f"{error} ({url})", status=status)  # usually the base URL is wrong
         return error
 
     async def _read(self, connection: Connection, response: h11.Response) -> AsyncGenerator[JsonObject, None]:
         kind = next((value.decode("latin-1") for name, value in response.headers if name == b"content-type"), "")
-        if "json" in kind:  # an answer, or an error, that does not stream
+        if "json" in kind:  # an answer, or an error, without streaming
             document = sse.decode(await _body(connection, MAX_JSON_BYTES, self._timeout_s))
             for part in document if isinstance(document, list) else [document]:
                 if isinstance(part, dict):
@@ -155,8 +155,8 @@ class HttpTransport:
 def join(prefix: str, path: str, *, complete: bool) -> str:
     """The path of a call below a base URL, by the conventions of the vendors' own clients.
 
-    OPENAI_BASE_URL is `complete`: a path in it stands for our `/v1`, whatever it is (`/v1`, `/api/paas/v4`).
-    The others end before the version, which is not said twice if someone put it there.
+    OPENAI_BASE_URL is `complete`: any path in it (`/v1`, `/api/paas/v4`) replaces our `/v1`.
+    The others end before the version, which is not repeated if the user included it.
     """
     version, _, path_behind = path.removeprefix("/").partition("/")
     if version.startswith("v1") and (prefix.endswith(f"/{version}") or (complete and prefix)):
@@ -165,7 +165,7 @@ def join(prefix: str, path: str, *, complete: bool) -> str:
 
 
 async def _body(connection: Connection, limit: int, timeout_s: float) -> bytes:
-    """The body up to a limit. What lies beyond stays unread, and the connection is not used again."""
+    """The body up to a limit. The rest stays unread, and the connection is not reused."""
     parts: list[bytes] = []
     size = 0
     while size < limit and isinstance(event := await connection.receive(timeout_s), h11.Data):
@@ -179,4 +179,4 @@ async def _skip_tail(connection: Connection) -> None:
         while isinstance(await connection.receive(TAIL_S), h11.Data):
             pass
     except BadStream:
-        pass  # all was said before; the connection is closed instead of kept
+        pass  # the answer is complete; the connection is closed, not reused

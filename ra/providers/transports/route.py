@@ -1,7 +1,7 @@
-"""The way to a server: the parts of its URL, the proxy in between, the certificates to trust."""
+"""Determines the route to a server: the parts of its URL, the proxy, the trusted certificates."""
 
 import base64
-import ssl  # no cost: asyncio has loaded it
+import ssl  # costs nothing: asyncio has loaded it
 from collections.abc import Mapping
 from ipaddress import ip_address
 from urllib.parse import unquote, urlsplit
@@ -10,11 +10,11 @@ from ra.core.errors import UserError
 from ra.core.value import Value
 
 CERTIFICATES = "If your network re-signs traffic, set SSL_CERT_FILE to its certificates."
-"""What to do about a certificate that is not trusted."""
+"""Advice for a certificate that is not trusted."""
 
 
 class Destination(Value, frozen=True):
-    """Where a connection goes. `path` is what stands between the host and the path of a call."""
+    """The destination of a connection. `path` lies between the host and the path of a call."""
 
     host: str
     port: int
@@ -23,7 +23,7 @@ class Destination(Value, frozen=True):
 
     @property
     def origin(self) -> str:
-        """As it stands in the Host header: without the port where it is the usual one."""
+        """The value of the Host header: without the default port."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == (443 if self.secure else 80) else f"{host}:{self.port}"
 
@@ -35,7 +35,7 @@ class Proxy(Value, frozen=True):
 
 
 def server(base_url: str) -> Destination:
-    """The server that a base URL names. Raises UserError when it is no http(s) URL."""
+    """The server of a base URL. Raises UserError if this is not a plain http(s) URL."""
     try:
         parts = urlsplit(base_url.strip())
         port = parts.port
@@ -52,7 +52,7 @@ def server(base_url: str) -> Destination:
 
 
 def proxy(target: Destination, env: Mapping[str, str]) -> Proxy | None:
-    """The proxy that the environment names for this server. Loopback never goes through one."""
+    """The proxy for this server, from the environment. Loopback never uses one. Raises UserError."""
     if _is_loopback(target.host) or _is_excepted(target, _setting(env, "no_proxy")):
         return None
     url = _setting(env, "https_proxy" if target.secure else "http_proxy") or _setting(env, "all_proxy")
@@ -72,12 +72,12 @@ def proxy(target: Destination, env: Mapping[str, str]) -> Proxy | None:
 
 
 def trust() -> ssl.SSLContext:
-    """Whom to believe: the system's certificates, or certifi's where the system has none."""
+    """The trusted certificates: the system's, or certifi's if the system has none."""
     context = ssl.create_default_context()
     paths = ssl.get_default_verify_paths()
-    # A folder of certificates is read on demand and does not show in the statistics.
+    # A folder of certificates is read on demand, so it does not appear in the statistics.
     if not context.cert_store_stats()["x509_ca"] and not paths.capath:
-        import certifi  # the exception, not the rule
+        import certifi  # start-up time: rarely needed
 
         context.load_verify_locations(certifi.where())
     return context
@@ -95,7 +95,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def _is_excepted(target: Destination, no_proxy: str) -> bool:
-    """NO_PROXY as curl reads it: `*`, or names that match with everything below them, with or without a port."""
+    """Whether NO_PROXY lists the server, as in curl: `*`, or domains with their subdomains, with or without a port."""
     for entry in (entry.strip().lower() for entry in no_proxy.split(",")):
         name, _, port = entry.partition(":") if entry.count(":") == 1 else (entry, "", "")
         if port and port != str(target.port):

@@ -1,7 +1,7 @@
-"""The transport of the vendors' own clients, for credentials that only they know: Bedrock, Vertex, Azure.
+"""Carries requests with the vendors' own clients, for credentials that only they support: Bedrock, Vertex, Azure.
 
-Importing them costs 0.6 to 1.5 s, so it happens with the first call. They send exactly our body, and their parsed
-events are turned back into the dicts that came over the wire, so that a dialect does not notice the difference.
+Importing them takes 0.6 to 1.5 s, so it happens with the first call. They send exactly our body, and their parsed
+events are turned back into the dicts that the server sent, so that dialects see no difference.
 """
 
 import ssl
@@ -22,23 +22,23 @@ Events = AsyncGenerator[JsonObject, None]
 
 
 class SdkTransport:
-    """Sends through a client that `make` builds when it is first needed."""
+    """Sends through a client that `make` creates on first use."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self._make = make
-        self._client: Any = None  # one of a dozen classes that share no type
+        self._client: Any = None  # one of a dozen classes without a common type
 
     async def events(self, dialect: Dialect, request: Request, body: JsonObject) -> Events:
         if dialect.name not in _SENDERS:
             raise UserError(f"No vendor's client speaks {dialect.name}; set agent.transport to http or auto.")
         if self._client is None:
             self._client = self._made()
-        yield SENT  # soon: the clients do not say when
+        yield SENT  # approximately: the clients do not report the moment
         try:
             async with aclosing(_SENDERS[dialect.name](self._client, request, body)) as events:
                 async for event in events:
                     yield event
-        except ImportError as error:  # signing for AWS needs boto3, which only the call finds out
+        except ImportError as error:  # signing for AWS needs boto3, which is imported only during the call
             raise _missing(error) from error
 
     async def close(self) -> None:
@@ -51,7 +51,7 @@ class SdkTransport:
             return self._make()
         except ImportError as error:
             raise _missing(error) from error
-        except Exception as error:  # each vendor has its own types for a setting that is missing
+        except Exception as error:  # each vendor raises its own types for a missing setting
             raise UserError(f"The vendor's client cannot be set up: {error}") from error
 
 
@@ -78,7 +78,7 @@ async def _anthropic(client: Any, request: Request, body: JsonObject) -> Events:
         raise _cut(error) from error
     except (anthropic.AnthropicError, google.auth.exceptions.GoogleAuthError) as error:
         raise AuthFailed(str(error)) from error
-    except RuntimeError as error:  # of Bedrock and Vertex, when credentials or the project are not to be found
+    except RuntimeError as error:  # from Bedrock and Vertex, if credentials or the project are missing
         if begun:
             raise
         raise AuthFailed(str(error)) from error
@@ -123,7 +123,7 @@ async def _openai_events(create: Callable[..., Any], body: JsonObject, provider:
 
 
 def _is_json(response: Any) -> bool:
-    """Whether the server answered at once: the clients look for events in it, and would find none."""
+    """Whether the server answered without streaming: the clients would find no events in that."""
     return "json" in response.headers.get("content-type", "")
 
 
@@ -132,7 +132,7 @@ async def _google(client: Any, request: Request, body: JsonObject) -> Events:
     import httpx2
     from google.genai import errors, types
 
-    # As JSON, because only then the SDK reads base64 in it.
+    # As JSON, because the SDK decodes base64 only from JSON.
     contents = [types.Content.model_validate_json(encode(content)) for content in body["contents"]]
     settings = {name: value for name, value in body.items() if name not in ("contents", "generationConfig")}
     config = types.GenerateContentConfig.model_validate_json(encode(settings | body.get("generationConfig", {})))
@@ -157,7 +157,7 @@ async def _google(client: Any, request: Request, body: JsonObject) -> Events:
 
 
 def _as_sent(chunk: JsonObject) -> JsonObject:
-    """Signatures in the alphabet of the API: the SDK writes base64 in the one for URLs."""
+    """The chunk with signatures in the API's base64 alphabet: the SDK writes the URL-safe one."""
     for candidate in chunk.get("candidates", ()):
         for part in candidate.get("content", {}).get("parts", ()):
             if "thoughtSignature" in part:
@@ -174,7 +174,7 @@ _SENDERS: dict[str, Callable[[Any, Request, JsonObject], Events]] = {
 
 
 def _refused(error: Any, provider: ProviderName) -> ProviderError:
-    """A status error of the Anthropic and OpenAI clients. One inside a stream comes with the stream's own 200."""
+    """The error for a status error of the Anthropic and OpenAI clients. Inside a stream, its status is 200."""
     body = error.body if isinstance(error.body, dict) else (error.response.text if error.response.is_closed else "")
     return failure(error.response.status_code, dict(error.response.headers), body, provider=provider)
 
@@ -188,7 +188,7 @@ def _unreachable(error: Exception) -> ProviderError:
     cause: BaseException | None = error
     while cause is not None:
         if isinstance(cause, ssl.SSLCertVerificationError):
-            # Trying again would end the same way.
+            # A retry would fail in the same way.
             return ProviderError(
                 f"The certificate of the provider is not trusted: {cause.verify_message}. {CERTIFICATES}"
             )

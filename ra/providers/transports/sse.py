@@ -1,4 +1,4 @@
-"""Read server-sent events from a byte stream, however the bytes were cut."""
+"""Reads server-sent events from a byte stream, however the bytes are split."""
 
 from collections.abc import Iterator
 
@@ -8,19 +8,19 @@ from ra.core.errors import BadStream
 from ra.core.value import JsonObject
 
 MAX_EVENT_BYTES = 32 * 1024 * 1024
-"""An image in base64 fits; a server that never ends its event does not fill the memory."""
+"""Enough for an image in base64; a server that never ends its event cannot exhaust memory."""
 
 DONE = "[DONE]"
 _BOM = b"\xef\xbb\xbf"
 
 
 class EventReader:
-    """Turns chunks of a response body into the `data` of its events. A chunk may end anywhere, in a character too."""
+    """Turns chunks of a response body into the `data` of its events. A chunk may end anywhere, even in a character."""
 
     def __init__(self, max_bytes: int = MAX_EVENT_BYTES) -> None:
         self._max_bytes = max_bytes
-        self._rest: list[bytes] = []  # pieces of a line that has not ended yet
-        self._data: list[bytes] = []  # the data lines of an event that has not ended yet
+        self._rest: list[bytes] = []  # pieces of an unfinished line
+        self._data: list[bytes] = []  # data lines of an unfinished event
         self._size = 0
         self._first = True
         self._after_cr = False
@@ -28,7 +28,7 @@ class EventReader:
     def feed(self, chunk: bytes) -> Iterator[str]:
         """The events that this chunk completes."""
         if self._after_cr and chunk:
-            chunk = chunk.removeprefix(b"\n")  # the other half of a CRLF that lay across two chunks
+            chunk = chunk.removeprefix(b"\n")  # the second half of a CRLF that was split between two chunks
             self._after_cr = False
         for line in chunk.splitlines(keepends=True):  # on bytes: CR, LF and CRLF, nothing else
             self._size += len(line)
@@ -40,7 +40,7 @@ class EventReader:
         self._after_cr = chunk.endswith(b"\r") or (self._after_cr and not chunk)
 
     def finish(self) -> Iterator[str]:
-        """The last event, when the body ended properly but without the empty line that should close it."""
+        """The last event, if the body ended properly but without the empty line that should close the event."""
         if self._rest:
             yield from self._end_line()
         yield from self._end_event()
@@ -57,7 +57,7 @@ class EventReader:
             self._data.append(line[5:].removeprefix(b" "))
         elif line == b"data":
             self._data.append(b"")
-        # Every other field is a comment, an id, a retry time or the event's name, which its data repeats.
+        # Every other line is a comment, an id, a retry time or the event's name, which its data repeats.
 
     def _end_event(self) -> Iterator[str]:
         self._size = 0
@@ -69,11 +69,11 @@ class EventReader:
 
 
 def decode(data: str | bytes) -> object:
-    """JSON from a server. What msgspec refuses (a lone surrogate, NaN) is read leniently and made clean."""
+    """JSON from a server. Input that msgspec refuses (a lone surrogate, NaN) is read leniently and cleaned."""
     try:
         return msgspec.json.decode(data)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        import json  # hardly ever needed
+        import json  # start-up time: hardly ever needed
 
         text = data if isinstance(data, str) else data.decode("utf-8", "replace")
         try:
@@ -86,7 +86,7 @@ def decode(data: str | bytes) -> object:
 
 
 def event(data: str) -> JsonObject:
-    """The dict that one event carries."""
+    """The dict in the data of an event."""
     value = decode(data)
     if not isinstance(value, dict):
         raise BadStream(f"The server sent an event that is not an object: {_excerpt(data)}.")
