@@ -1,9 +1,9 @@
-"""Computes what `auto` would have cost had it cut at other moments, known only afterwards. No bound: see `bounds`.
+"""Computes what `auto` would have cost with the best moments to cut, known only afterwards. No bound: see `bounds`.
 
-The cuts are those of `auto`: all but the newest groups goes, and an index of its names comes behind the indexes of the
-cuts before, which stay in the cache. Only the moments are free, and dynamic programming finds the best ones. What a cut
-costs depends on the one before it, so the first request after it is counted with the pair: f(k) is the least that the
-calls up to k can cost if the window is cut right before call k.
+The cuts are those of `auto`: all but the newest groups goes, and an index of its names follows the indexes of the
+earlier cuts, which stay in the cache. Only the moments vary, and dynamic programming finds the best ones. The cost of a
+cut depends on the cut before it, so the first request after a cut is counted with the pair: f(k) is the least cost of
+the calls up to k if the window is cut right before call k.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,12 +18,12 @@ from ra.core.facts import Said
 from ra.core.model import Usage
 from ra.costs.economy import sizes
 
-HEADED_SHARE = 16  # tokens of conversation for one of its headed lines, about
+HEADED_SHARE = 16  # tokens of conversation for each token of an index's headings, roughly
 NEVER = float("inf")
 
 
 def best_moments(trace: Trace, market: Callable[[str], Market], window: int) -> float:
-    """The least cost of the trace in dollars, over all choices of moments to cut."""
+    """The lowest cost of the trace in dollars, over all choices of moments to cut."""
     sums = _Sums(trace, window, *sizes(window))
     bills = [_Bill(call, market(call.model), _idle(trace, number)) for number, call in enumerate(trace.calls)]
     count = len(bills)
@@ -34,7 +34,7 @@ def best_moments(trace: Trace, market: Callable[[str], Market], window: int) -> 
         if least[cut] < NEVER:
             spent = least[cut]
             for call, size in _uncut(sums, cut, window):
-                # Either the window is cut here, or it grows on.
+                # Either the window is cut here, or it keeps growing.
                 size_before = sums.head + sums.indexes[cut]
                 least[call] = min(least[call], spent + bills[call].dollars(sums.request(call, call), known=size_before))
                 if size is None:
@@ -46,7 +46,7 @@ def best_moments(trace: Trace, market: Callable[[str], Market], window: int) -> 
 
 
 def _uncut(sums: "_Sums", cut: int, window: int) -> Iterator[tuple[int, int | None]]:
-    """The calls behind a cut, each with the size of its request; without one when it no longer fits."""
+    """The calls after a cut, each with the size of its request; ends when one no longer fits."""
     for call in range(cut + 1, len(sums.sums) - 1):
         size = sums.request(cut, call)
         yield call, size if size <= window else None
@@ -57,7 +57,7 @@ def _idle(trace: Trace, number: int) -> float:
 
 
 class _Bill:
-    """What one call costs, by the size of its request and what of it was sent before."""
+    """The cost of one call, by the size of its request and of the part that was sent before."""
 
     def __init__(self, call: RecordedCall, market: Market, idle_s: float) -> None:
         self._output = call.output
@@ -73,17 +73,17 @@ class _Bill:
 
 
 class _Sums:
-    """Sizes along the session, in tokens. Group k is what was said between call k − 1 and call k.
+    """Sizes along the session, in tokens. Group k is the conversation between call k − 1 and call k.
 
-    `indexes` holds what all indexes have after a cut before a call, as `auto` would write them, and nothing for the
-    first call, before which there is nothing to cut.
+    `indexes` holds the total size of the indexes after a cut before each call, as `auto` would write them, and 0 for
+    the first call, which has nothing to cut before it.
     """
 
     def __init__(self, trace: Trace, window: int, recent: int, most: int) -> None:
         self.head = trace.base
-        self.sums = [0]  # of the groups before
+        self.sums = [0]  # sizes of the groups before
         self._recent, self._window = recent, window
-        names = [0]  # of all different names in the groups before
+        names = [0]  # sizes of all different names in the groups before
         seen: set[str] = set()
         shown, place, tokens, first = round(SHOWN * trace.factor), 0, 0, True
         for call in trace.calls:
@@ -110,11 +110,11 @@ class _Sums:
         ]
 
     def request(self, cut: int, call: int) -> int:
-        """The request of this call if the last cut was before call `cut`; 0: there was none."""
+        """The size of this call's request if the last cut was before call `cut`; 0: no cut."""
         return self.head + self.indexes[cut] + self.sums[call + 1] - self._hidden[cut]
 
     def _kept_from(self, call: int) -> int:
-        """The first group that a cut before this call leaves: what `auto` would leave."""
+        """The first group that `auto` would leave in a cut before this call."""
         working = self.sums[call + 1] - self.sums[max(0, call + 1 - STEPS)]
         room = max(self._recent, working_set(working, self._recent, self._window))
         first_kept = call

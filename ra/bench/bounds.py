@@ -1,14 +1,14 @@
-"""Computes what no strategy can be cheaper than: a floor, and a bound for those that forget no line in use.
+"""Computes what no strategy can cost less than: a floor, and a bound for those that forget no line in use.
 
-Each request holds the system part and, word for word, what came since the request before; the rest is a strategy's
-choice. So a call costs at least its answer, the system part at the rate of a cache read (or, after a pause that no
-cache outlives, at the cheaper of writing and plain input), and what is new at the cheaper of these two. The sum of
-these is the floor.
+Each request holds the system part and, verbatim, everything since the previous request; the rest is up to the strategy.
+So a call costs at least its answer, the system part at the rate of a cache read (or, after a pause that no cache
+survives, at the cheaper of writing and plain input), and the new part at the cheaper of these two. The sum of these is
+the floor.
 
-A line that a call uses again was either carried since it was last new or used, and then paid at the rate of a cache
-read in every request between; or it was brought back, and then paid at least at the cheaper of writing and plain
-input. The cheaper of both, for all such lines, is added for the bound: no strategy under which every call sees its
-lines, or reads them again, costs less. Lines are disjoint parts of a request: nothing is counted twice.
+A line that a call uses again was either carried since it was last new or used, at the rate of a cache read in every
+request between; or it was fetched again, for at least the cheaper of writing and plain input. The bound adds the
+cheaper of both for all such lines: no strategy under which every call sees its lines, or reads them again, costs less.
+Lines are disjoint parts of a request: nothing is counted twice.
 """
 
 from collections.abc import Callable
@@ -55,7 +55,7 @@ def bounds(trace: Trace, memory: TraceNames, market: Callable[[str], Market]) ->
 
 
 def _new(trace: Trace, sent: SentRequest) -> int:
-    """Tokens that came since the call before, from the last prompt on if there was one."""
+    """The tokens since the previous call, or since the last prompt if there was one."""
     shown_tokens = round(SHOWN * trace.factor)
     tokens = 0
     for message in reversed(sent.added if not sent.rewritten else sent.added[-1:]):
@@ -66,7 +66,7 @@ def _new(trace: Trace, sent: SentRequest) -> int:
 
 
 def _arrivals(trace: Trace) -> dict[int, int]:
-    """In which call's request each message was new."""
+    """The call whose request had each message as a new one."""
     arrived: dict[int, int] = {}
     for number, sent in enumerate(trace.sent):
         for message in sent.added:

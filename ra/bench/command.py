@@ -123,7 +123,7 @@ def context(
     code = 0
     try:
         _run(trace_files, stored, conditions, results, quiet=as_json)
-    except KeyboardInterrupt:  # what was done so far is worth showing
+    except KeyboardInterrupt:  # show the results so far
         trace_files.skipped.append(f"the rest: interrupted after {len(results)} sessions")
         code = 130
     if as_json:

@@ -1,4 +1,4 @@
-"""Replay ra's own compactions by the code that runs them live."""
+"""Replays ra's own compactions with the code that runs them live."""
 
 import asyncio
 from decimal import Decimal
@@ -18,12 +18,12 @@ from ra.costs.economy import SessionEconomy
 
 Name = Literal["truncate", "summarize", "digest", "auto"]
 
-EXTRACT = 4000  # characters of a summary, when none was recorded
+EXTRACT = 4000  # characters of a summary, if none was recorded
 LINE = 200
 
 
 class Compacting:
-    """One compaction strategy of the engine. What the recorded run compacted is ignored: here the engine decides."""
+    """One compaction strategy of the engine. Ignores the compactions of the recorded run: here the engine decides."""
 
     def __init__(
         self,
@@ -44,11 +44,11 @@ class Compacting:
             summarize=self._summarize,
             economy=economy,
         )
-        self._loop = asyncio.new_event_loop()  # a Runner handles signals, 5 ms for each call of a long session
+        self._loop = asyncio.new_event_loop()  # a Runner installs signal handlers, 5 ms for each call of a long session
         self._asides: list[Aside] = []
-        self._told: list[str] = []  # what the assistant said: of it a summary is made when none was recorded
+        self._told: list[str] = []  # the assistant's text, from which a summary is made if none was recorded
         self._recorded = ""
-        self._bill: tuple[float, Spent] | None = None  # and when its request went out
+        self._bill: tuple[float, Spent] | None = None  # with the time of its request
         self._at = 0
         self._apply(configured(trace), 0.0)
 
@@ -77,7 +77,7 @@ class Compacting:
         return Sent(request.messages, request.marks.messages, rewritten=rewritten, asides=self._asides)
 
     def billed(self, call: RecordedCall, usage: Usage, dollars: Decimal) -> None:
-        # Live, an answer is recorded before its bill.
+        # In a live run, an answer is recorded before its bill.
         self._bill = (call.time, Spent(self._engine.info.id, usage, str(dollars)))
 
     def _pay(self, time: float) -> None:
@@ -92,7 +92,7 @@ class Compacting:
         self._engine.apply(TimelineEvent(self._at, time, fact))
 
     async def _summarize(self, request: Request) -> Reply:
-        """The summary that was recorded, or an extract: no model is asked. The replay bills the call."""
+        """The recorded summary, or an extract: no model is called. The replay bills the call."""
         text = self._recorded or extract(self._told)
         answer = f"<summary>{text}</summary>"
         self._asides.append(Aside(request.messages, 0, self._estimator.scaled(self._estimator.text(answer))))
@@ -100,13 +100,13 @@ class Compacting:
 
 
 def configured(trace: Trace) -> Configured:
-    """What the recorded requests stood on. Transcripts do not show it, so filler of its size takes its place."""
+    """The configuration of the recorded requests. Transcripts do not show it, so filler of its size replaces it."""
     words = max(0, round(trace.base / trace.factor) - 4)
     return Configured("", trace.model, "timeline", sections=(Section("system", "pinned", " word" * words),))
 
 
 def extract(told: list[str]) -> str:
-    """The last line of each of the newest answers, oldest first: what a program can sum up."""
+    """The last line of each of the newest answers, oldest first: a summary that a program can write."""
     lines: list[str] = []
     room = EXTRACT
     for text in reversed(told):

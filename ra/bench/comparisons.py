@@ -1,4 +1,4 @@
-"""Strategies of other systems, which ra does not offer, for comparison."""
+"""Strategies of other systems that ra does not offer, for comparison."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -12,13 +12,13 @@ from ra.core.messages import Message, Text, ToolResult
 from ra.core.model import Usage
 
 MASKED = "[old tool output hidden]"
-LAST = 10  # tool results that a rolling mask leaves
+LAST = 10  # tool results that a rolling mask keeps
 PROTECTED = 20_000  # newest tokens that pruning leaves alone
-BATCH = 40_000  # tokens of old tool output that make pruning worth a rewrite
+BATCH = 40_000  # tokens of old tool output that make pruning worth a rewritten cache
 
 
 class Nothing:
-    """Send everything, always. Needs a window that is large enough."""
+    """Sends everything, always. Needs a window that is large enough."""
 
     name = "nothing"
 
@@ -41,7 +41,7 @@ class Nothing:
 
 
 class Recorded(Nothing):
-    """What was really sent: ra's own requests as its engine folds them, another agent's as far as it recorded them."""
+    """The requests that were sent: ra's own as its engine folds them, another agent's as far as it recorded them."""
 
     name = "recorded"
 
@@ -68,7 +68,7 @@ class Recorded(Nothing):
 
 
 class Limited(Nothing):
-    """Drops the oldest groups in one step, to half of the limit, when a request would exceed it."""
+    """Drops the oldest groups in one step, down to half of the limit, if a request would exceed it."""
 
     name = "drop-oldest"
 
@@ -88,16 +88,16 @@ class Limited(Nothing):
             changed = 1
         marks = rolling(self._messages)
         if changed is not None:
-            marks = [changed - 1, marks[-1]]  # the end of what is unchanged, so that it is read from the cache
+            marks = [changed - 1, marks[-1]]  # the end of the unchanged part, so that it is read from the cache
         return Sent(tuple(self._messages), marks, rewritten=changed is not None)
 
     def _tidy(self) -> int | None:
-        """Change what was sent before; the index of the first message that is not as it was."""
+        """Changes what was sent before; returns the index of the first changed message."""
         return None
 
 
 class RollingMask(Limited):
-    """Before every call, hide all tool output but the newest results."""
+    """Before every call, hides all tool output except the newest results."""
 
     name = "rolling-mask"
 
@@ -120,7 +120,7 @@ class RollingMask(Limited):
 
 
 class BatchPrune(RollingMask):
-    """Hide old tool output when a whole batch of it has come together."""
+    """Hides old tool output once a whole batch of it has accumulated."""
 
     name = "batch-prune"
 
@@ -153,7 +153,7 @@ def masked(message: Message) -> Message:
 
 
 def rolling(messages: Sequence[Message]) -> list[int]:
-    """Marks on the last message and where the request before ended."""
+    """Marks on the last message and at the end of the previous request."""
     last = len(messages) - 1
     answer = next((index for index in range(last, 0, -1) if messages[index].role == "assistant"), 0)
     return [index for index in (answer - 1, last) if index >= 0]

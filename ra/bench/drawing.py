@@ -7,12 +7,12 @@ from typing import Literal, assert_never
 from ra.core.errors import UserError
 from ra.core.value import Value
 
-DASH = (5.0, 4.0)  # drawn and left out
+DASH = (5.0, 4.0)  # lengths of a dash and of a gap
 GRID, INK, FAINT = "#e5e5e5", "#444444", "#666666"
 
 
 class Polyline(Value, frozen=True):
-    """Straight through all of its points."""
+    """A line straight through all of its points."""
 
     points: tuple[tuple[float, float], ...]
     colour: str = GRID
@@ -36,7 +36,7 @@ class Bar(Value, frozen=True):
 
 
 class Label(Value, frozen=True):
-    """Text whose baseline is at `y`; it begins at `x`, ends there, or has its middle there."""
+    """Text whose baseline is at `y`; `x` is its beginning, its end, or its middle."""
 
     x: float
     y: float
@@ -51,7 +51,7 @@ Shape = Polyline | Dot | Bar | Label
 
 
 class Drawing(Value, frozen=True):
-    """Later shapes lie on earlier ones, all of them on white."""
+    """Later shapes cover earlier ones, on a white background."""
 
     width: int
     height: int

@@ -1,4 +1,4 @@
-"""Find transcripts: files as they are named; of a folder, what is in it and recent."""
+"""Finds transcripts: files by name; in a folder, the recent ones."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -11,18 +11,18 @@ from ra.timeline.store import Store
 
 SUFFIXES = (".jsonl", ".json", ".traj")
 MONTH = 30  # days
-LARGEST_BYTES = 100 * 1024 * 1024  # a larger session would need more than half a gigabyte for its replay
+LARGEST_BYTES = 100 * 1024 * 1024  # replaying a larger session would take more than half a gigabyte
 
 
 class TraceFiles(NamedTuple):
-    """Files to read, and a line for each that is left out."""
+    """The files to read, and a line for each file that is left out."""
 
     files: list[Path]
     skipped: list[str]
 
 
 def find(paths: Iterable[Path], *, days: float = MONTH) -> TraceFiles:
-    """Files that were named are taken; of folders, transcripts of the last so many `days`."""
+    """Named files are always included; of folders, the transcripts of the last `days`."""
     since, span = time.time() - days * 86_400, "1 day" if days == 1 else f"{days:g} days"
     files: dict[Path, None] = {}
     skipped: list[str] = []
@@ -52,14 +52,14 @@ def find(paths: Iterable[Path], *, days: float = MONTH) -> TraceFiles:
 
 
 def stored(store: Store, session: str) -> Transcript:
-    """A session of ra's own, by its id or the beginning of it. Raises UserError."""
+    """A session of ra, by its id or the beginning of it. Raises UserError."""
     info = store.info(session)
     timeline = store.open(info.id, write=False)
     return Transcript(info.id, list(timeline.events()), [], "ra", info.model, info.project)
 
 
 def transcripts(file: Path, skipped: list[str]) -> Iterator[Transcript]:
-    """The conversations in a file. What cannot be read becomes a line in `skipped`."""
+    """The conversations in a file. Unreadable ones become a line in `skipped`."""
     try:
         conversations = read(file)
     except (RaError, OSError) as error:

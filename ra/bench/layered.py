@@ -1,4 +1,4 @@
-"""Replay `layered` and `planner`: segments instead of one long replay, as the served strategies do it."""
+"""Replays `layered` and `planner`: segments instead of one long replay, as the served strategies do."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from ra.core.facts import Fact, Said, TimelineEvent
 from ra.core.messages import Message, Text, say
 from ra.costs.prices import PriceRow
 
-PLANNED_TURNS = 3  # what a plan without a usable number means; without a model nobody can ask for more or less
+PLANNED_TURNS = 3  # the default for a plan without a usable number
 PLAN_INPUT = 700  # tokens that the planner reads: four short messages, the new one, its instructions
 PLAN_OUTPUT = 120
 
@@ -20,7 +20,7 @@ PLAN_OUTPUT = 120
 class LayeredReplay(Compacting):
     """Replays the segment; a prompt after 45 idle minutes, 15 turns or a full tier opens a new one.
 
-    The layers themselves are left out: a transcript does not say what they would have held.
+    Leaves the layers themselves out: a transcript does not show what they would have contained.
     """
 
     def __init__(self, trace: Trace, settings: CompactionSettings, *, window: int | None) -> None:
@@ -53,7 +53,7 @@ class LayeredReplay(Compacting):
 
 
 class PlannerReplay(Nothing):
-    """Starts fresh with every prompt: a small model has said how many turns to keep."""
+    """Starts fresh with every prompt: a small model has decided how many turns to keep."""
 
     name = "planner"
 
@@ -79,7 +79,7 @@ def _is_prompt(message: Message) -> bool:
 
 
 def newest_turns(messages: Sequence[Message], turns: int) -> list[Message]:
-    """The newest prompts and the answers to them, without tool calls and results."""
+    """The newest prompts and their answers, without tool calls and results."""
     spoken = [
         say(message.role, message.text)
         for message in messages

@@ -1,4 +1,4 @@
-"""Learns from a session's own bills how its provider cached, where that differs from the published rules."""
+"""Learns from a session's own bills how its provider cached, if that differs from the published rules."""
 
 from itertools import pairwise
 from typing import NamedTuple
@@ -8,10 +8,10 @@ import msgspec
 from ra.bench.trace import RecordedCall, SentRequest, Trace
 from ra.costs.promptcache import CacheRules
 
-PAIRS = 3  # requests that should have been read from a cache, at least, before it is believed that there is none
-MISSES = 3  # pauses after which a prefix was gone, at least, before a shorter life is believed
-WARM = 0.5  # of the request before was read again: its prefix was there
-COLD = 0.1  # of it was not: its prefix was gone
+PAIRS = 3  # the least number of requests without an expected cache read that proves the lack of a cache
+MISSES = 3  # the least number of pauses after which a prefix was gone that proves a shorter life
+WARM = 0.5  # this share of the previous request was read again: the prefix was cached
+COLD = 0.1  # less than this share was: the prefix was gone
 
 
 class Lessons(NamedTuple):
@@ -22,7 +22,7 @@ class Lessons(NamedTuple):
 
 
 def learn(trace: Trace, model: str, rules: CacheRules) -> Lessons:
-    """The rules of this model's provider, as far as the trace's bills tell."""
+    """The rules of this model's provider, as far as the trace's bills reveal them."""
     pairs = [
         (before, call)
         for (before, _), (call, sent) in pairwise(_billed(trace, model))

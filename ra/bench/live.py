@@ -1,4 +1,4 @@
-"""Send the same messages to your own agent once per strategy, each in a chat of its own."""
+"""Sends the same messages to your own agent once per strategy, each in a chat of its own."""
 
 import re
 import secrets
@@ -15,8 +15,8 @@ from ra.session.settings import check_strategy
 
 Tools = Literal["read-only", "none", "all"]
 
-UNEQUAL = 1024  # tokens; below, no provider caches anything
-# What such words begin would be carried out by an agent that may.
+UNEQUAL = 1024  # tokens; no provider caches less
+# An agent with permissions would carry out requests that begin with such words.
 _COMMAND = re.compile(
     r"\W*(?:please\s+|now\s+)*(?:restart|reboot|stop|start|kill|delete|remove|drop|wipe|rm|deploy|release|publish|push|"
     r"merge|revert|reset|install|uninstall|upgrade|update|write|create|edit|run|execute|send|post|rotate|scale)\b",
@@ -25,7 +25,7 @@ _COMMAND = re.compile(
 
 
 class LivePlan(Value, frozen=True):
-    """What is measured. `mark` is part of every chat's name: a chat that an earlier bench left is not met again."""
+    """What to measure. `mark` is part of every chat's name, so that a chat of an earlier bench is never continued."""
 
     agent: str
     messages: tuple[str, ...]
@@ -58,7 +58,7 @@ def plan(
     tools: Tools = "read-only",
     warm: bool = False,
 ) -> LivePlan:
-    """Raises UserError for a message that says nothing."""
+    """Raises UserError for an empty message."""
     if not all(text.strip() for text in messages):
         raise UserError("--message is empty; say what to ask.")
     mark = secrets.token_hex(3)
@@ -76,7 +76,7 @@ class Order(Value, frozen=True):
 
 
 class LiveAnswer(Value, frozen=True):
-    """What came back, a plan's own price included. `dollars` is "" while no price is known, `error` "" if all is well;
+    """The answer. `dollars` is its price with that of a plan, "" if unknown; `error` is "" on success;
     `followed` is the strategy that the turn really had."""
 
     text: str
@@ -93,7 +93,7 @@ class Measured(Value, frozen=True):
 
 
 class Arm(Value, frozen=True):
-    """A strategy and its turns. `compared` are those that every strategy answered: sums of unlike sets mean nothing."""
+    """A strategy and its turns. `compared` are those that every strategy answered: other sums would mean nothing."""
 
     strategy: str
     turns: tuple[Measured, ...]
@@ -105,7 +105,7 @@ class Arm(Value, frozen=True):
 
     @property
     def fallbacks(self) -> int:
-        """Turns that were not planned although a plan was asked for."""
+        """The turns that were not planned although a plan was requested."""
         followed = [
             measurement.answer.followed
             for measurement in self.turns
@@ -119,7 +119,7 @@ class Arm(Value, frozen=True):
 
     @property
     def dollars(self) -> Decimal | None:
-        """None when a turn has no price, or there is none."""
+        """None if a turn has no price, or if there is no turn."""
         return price(self.compared) if self.compared else None
 
     @property
@@ -127,7 +127,7 @@ class Arm(Value, frozen=True):
         return sum(measurement.answer.seconds for measurement in self.compared)
 
     def at(self, turn: int) -> tuple[Measured, ...]:
-        """That turn of every run."""
+        """This turn of every run."""
         return tuple(measurement for measurement in self.compared if measurement.order.turn == turn)
 
 
@@ -135,8 +135,11 @@ AskAgent = Callable[[Order], LiveAnswer]
 
 
 def measure(plan: LivePlan, ask: AskAgent) -> Iterator[Measured]:
-    """Send everything, one message after the other. Every other run begins with the other end of the list, so that
-    nobody always comes first. `warm`: each strategy is asked once before, which counts for nobody."""
+    """Sends all messages, one after the other.
+
+    Every other run goes through the list backwards, so that no strategy always comes first. `warm`: each strategy is
+    asked once before, which does not count.
+    """
     if plan.warm:
         for strategy in plan.strategies:
             ask(Order(strategy, 0, 0, plan.chat(strategy, "warm"), plan.messages[0]))
@@ -181,7 +184,7 @@ def price(turns: Sequence[Measured]) -> Decimal | None:
 
 
 def notes(found: Sequence[Arm]) -> list[str]:
-    """What one must know to read the figures."""
+    """What readers must know to interpret the figures."""
     lines = []
     silent = [short(arm.strategy) for arm in found if not arm.compared]
     if silent:
@@ -207,7 +210,7 @@ def notes(found: Sequence[Arm]) -> list[str]:
 
 
 def warning(plan: LivePlan) -> str:
-    """Would an agent carry the message out?"""
+    """Whether an agent would carry out the message."""
     risky = next((text for text in plan.messages if _COMMAND.match(text)), None)
     if risky is None or plan.tools != "all":
         return ""
@@ -215,7 +218,7 @@ def warning(plan: LivePlan) -> str:
 
 
 def chosen(text: str, *, cwd: Path, remote: bool) -> tuple[str, ...]:
-    """The strategies that the user named, `layered` against `planner` unless told. Raises UserError."""
+    """The strategies that the user named, by default `layered` and `planner`. Raises UserError."""
     named = [name.strip() for name in text.split(",") if name.strip()] or ["layered", "planner"]
     if twice := next((name for name in named if named.count(name) > 1), None):
         raise UserError(f"--strategies names {twice!r} twice; use --runs to measure it more often.")
@@ -227,5 +230,5 @@ def chosen(text: str, *, cwd: Path, remote: bool) -> tuple[str, ...]:
 
 
 def short(strategy: str) -> str:
-    """A strategy's name; of a file the part that tells it from others."""
+    """A strategy's name; for a file, the part that distinguishes it."""
     return re.sub(r"[^\w-]", "-", Path(strategy).stem) if strategy.endswith(".py") else strategy

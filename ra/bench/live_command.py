@@ -1,4 +1,4 @@
-"""`agentx bench context --message …`: ask, show how far it is, and print what was measured, whatever happened."""
+"""`agentx bench context --message …`: asks, shows the progress, and prints the results, whatever happened."""
 
 import sys
 from collections.abc import Iterator
@@ -17,11 +17,11 @@ from ra.bench.tables import paper, table
 from ra.config.options import Options
 from ra.core.errors import RaError
 
-TOKEN_FILE = "serve.token"  # noqa: S105 (a file's name, in the data directory)
+TOKEN_FILE = "serve.token"  # noqa: S105 (the name of a file in the data directory)
 
 
 def run(call: Any, plan: LivePlan, *, url: str, token: str, plot: Path | None, as_json: bool) -> int:
-    """`call` is the command line's. Returns the exit code; what was measured is printed on every path."""
+    """`call` is the command line's. Returns the exit code; every path prints what was measured."""
     drawing.check("--plot", plot)
     if warning := live.warning(plan):
         call.streams.err(f"{warning}\n")
@@ -87,7 +87,7 @@ def _asking(call: Any, plan: LivePlan, url: str, token: str) -> Iterator[tuple[A
 
 
 def _stored(folder: Path) -> str:
-    """The token of a daemon of this user, "" when there is none."""
+    """The token of this user's daemon, "" without one."""
     try:
         return (folder / TOKEN_FILE).read_text("ascii").strip()
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Ask a message of a daemon with `POST /task`."""
+"""Sends messages to a daemon with `POST /task`."""
 
 import ipaddress
 import time
@@ -15,8 +15,8 @@ from ra.core.model import TokenCounts, Usage
 from ra.core.value import JsonObject, encode
 
 CONNECT_S = 10.0
-ANSWER_S = 3600.0  # a turn of an agent with tools may take long; the daemon has limits of its own
-TRIES = 6  # while it is busy
+ANSWER_S = 3600.0  # an agent's turn with tools may take long; the daemon has its own limits
+TRIES = 6  # while the daemon is busy
 MAX_WAIT_S = 60
 
 
@@ -30,7 +30,7 @@ class _TaskReply(msgspec.Struct, rename="camel"):
 
 
 class Daemon:
-    """Asks a daemon at `url`. Without a token, `stored` may know one: it is shown only to who asks, on this machine."""
+    """Asks a daemon at `url`. Without a token, `stored` may supply one, sent only on demand, and to this machine."""
 
     def __init__(self, url: str, token: str, plan: LivePlan, stored: Callable[[], str]) -> None:
         self._url = url
@@ -85,7 +85,7 @@ class Daemon:
         return UserError(f"{self._url} answered {status} and is not an agentx daemon; `agentx daemon` prints its URL.")
 
     def _patiently(self, body: JsonObject) -> tuple[int, bytes]:
-        """The answer, however busy the daemon is, within reason."""
+        """The answer; waits for a busy daemon, within reason."""
         for _ in range(TRIES - 1):
             status, raw, wait_s = self._post(body)
             if status != 429:

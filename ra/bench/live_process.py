@@ -1,4 +1,4 @@
-"""Ask a message in process, in a session in memory, so that the bench leaves no trace in your history."""
+"""Asks messages in process, in sessions in memory, so that the bench leaves no trace in your history."""
 
 import asyncio
 from types import TracebackType
@@ -15,12 +15,12 @@ ENDS = {"empty": "The model gave an empty answer.", "refused": "The model refuse
 
 
 class InProcess:
-    """Asks an App. Turns of a chat go to the same session, which is closed when the next chat begins."""
+    """Asks an App. The turns of a chat go to one session, which is closed when the next chat begins."""
 
     def __init__(self, app: App, plan: LivePlan) -> None:
         self._app = app
         self._plan = plan
-        self._runner = asyncio.Runner()  # it turns Ctrl-C into a cancelled task, so that sessions still close
+        self._runner = asyncio.Runner()  # turns Ctrl-C into a cancelled task, so that sessions still close
         self._chat = ""
         self._session: Session | None = None
 

@@ -1,4 +1,4 @@
-"""Show a live comparison: JSON for programs, tables and bars for people."""
+"""Shows a live comparison: JSON for programs, tables and bars for people."""
 
 from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
@@ -15,7 +15,7 @@ from ra.core.model import TokenCounts, Usage
 PREVIEW = 160
 
 Number = int | float | Decimal
-# What is compared: a label, how to read it from an arm, how to write it.
+# The compared figures: a label, how to read it from an arm, how to format it.
 _ROWS: tuple[tuple[str, Callable[[Arm], Number | None], Callable[[Number], str]], ...] = (
     ("input", lambda arm: arm.usage.input, lambda n: f"{n:,}"),
     ("output", lambda arm: arm.usage.output, lambda n: f"{n:,}"),
@@ -88,7 +88,7 @@ def _turn(measurement: Measured) -> dict[str, Any]:
 
 
 def _delta(first: Arm, other: Arm) -> dict[str, Any]:
-    """What the other has more than the first."""
+    """The difference of the second to the first."""
     ours, theirs = _figures(first), _figures(other)
     measured = bool(first.compared and other.compared)
     difference = {
@@ -115,7 +115,7 @@ def heads(arms: Sequence[Arm]) -> list[str]:
 
 
 def cells(arms: Sequence[Arm]) -> list[list[str]]:
-    """A row for each figure, a column for each strategy, and what it has more than the first."""
+    """A row for each figure, and a column for each strategy with its difference to the first."""
     rows = []
     for label, read, write in _ROWS:
         ours = read(arms[0]) if arms[0].compared else None
@@ -176,7 +176,7 @@ def _money(amount: Decimal | None) -> str:
 
 
 def previews(arms: Sequence[Arm]) -> list[str]:
-    """How each strategy answered first, and the first thing that went wrong."""
+    """Each strategy's first answer, and its first error."""
     lines = []
     for arm in arms:
         answered = next((measurement.answer.text for measurement in arm.turns if not measurement.answer.error), None)
@@ -190,7 +190,7 @@ def previews(arms: Sequence[Arm]) -> list[str]:
 
 
 def drawn(arms: Sequence[Arm], turns: int, title: str) -> Drawing:
-    """Total input and cost of each turn, a bar for each strategy."""
+    """Total input and cost of each turn, with a bar for each strategy."""
     sizes = [[_mean(arm, turn)[0] or 0.0 for turn in range(1, turns + 1)] for arm in arms]
     costs = [[float(_mean(arm, turn)[1] or 0) for turn in range(1, turns + 1)] for arm in arms]
     fills = [_fill(arm, index) for index, arm in enumerate(arms)]
@@ -220,6 +220,6 @@ def _panel(label: str, unit: str, top: int, series: Sequence[Sequence[float]], f
 
 
 def _fill(arm: Arm, index: int) -> str:
-    """The strategy's own colour; files share none with each other."""
+    """The strategy's own colour; each file has a different one."""
     spare = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9")
     return colour(arm.strategy) if arm.strategy in COLOURS else spare[index % len(spare)]

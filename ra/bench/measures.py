@@ -1,4 +1,4 @@
-"""Measures what a model still sees: names, lines and the user's words, with and without what only an index shows."""
+"""Measures what a model still sees: names, lines and user sentences, with and without what only an index shows."""
 
 import re
 from collections import Counter
@@ -16,8 +16,8 @@ from ra.core.messages import Message, Text
 from ra.core.value import same_head
 from ra.costs.promptcache import CachePiece
 
-LEAST_LINE = 25  # characters of a line that counts; shorter ones come back by chance
-MOST_NEEDED = 400  # lines of one call that are looked for: a file that is written anew is not remembered line by line
+LEAST_LINE = 25  # characters; shorter lines recur by chance
+MOST_NEEDED = 400  # lines of one call that count: a rewritten file is not remembered line by line
 _NUMBERED = re.compile(r"\s*\d+(?:\t|→|: ?|\| ?)")  # how tools number the lines of a file
 _SUMMARY = "<compacted-context>"
 
@@ -26,15 +26,15 @@ Feature = str | int
 
 
 class Need(NamedTuple):
-    """What one call uses again: names and lines that stood before it, and how many sentences the user had typed."""
+    """What one call uses again: names and lines from before it, and how many sentences the user had typed."""
 
     names: frozenset[str]
-    lines: dict[str, Message]  # each with the message that held it last, which would have to be read again
+    lines: dict[str, Message]  # each with the last message that contained it, which would have to be read again
     sentences: int
 
 
 class Visible(NamedTuple):
-    """How much of what was needed was seen."""
+    """How much of the needed was visible."""
 
     names: int
     lines: int
@@ -42,7 +42,7 @@ class Visible(NamedTuple):
 
 
 class TraceNames:
-    """What a trace's calls need, and what each message holds of it. All replays of the trace share one."""
+    """What a trace's calls need, and which of it each message contains. Shared by all replays of the trace."""
 
     def __init__(self, trace: Trace) -> None:
         self.features: dict[int, tuple[Message, frozenset[Feature]]] = {}
@@ -69,7 +69,7 @@ class TraceNames:
                         seen.add(feature)
 
     def resized(self) -> "TraceNames":
-        """The same, for a replay in which messages have other sizes."""
+        """A copy for a replay in which messages have other sizes."""
         twin = copy(self)
         twin.pieces = {}
         return twin
@@ -105,7 +105,7 @@ class Sight:
         self._stand_ins: Counter[Feature] = Counter()
 
     def look(self, messages: Sequence[Message]) -> None:
-        """These messages are in front of the model now."""
+        """Sets the messages that the model sees now."""
         matching = same_head(self._messages, messages)
         for message in self._messages[matching:]:
             self._bag.subtract(self._memory.of(message))
@@ -158,7 +158,7 @@ def _lines(text: str) -> Iterator[str]:
 
 
 def _stands_in(message: Message) -> bool:
-    """Is it an index, a summary or a handover, and not what was said?"""
+    """Whether it is an index, a summary or a handover, which nobody said."""
     if message.name in (COMPACTED, HANDOVER):
         return True
     last = message.blocks[-1] if message.blocks else None

@@ -1,4 +1,4 @@
-"""What a session's pauses cost under several ways to treat the provider's cache, at the times of its transcript."""
+"""Computes what a session's pauses cost under several cache policies, at the times of its transcript."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -18,7 +18,7 @@ PING_S = 240.0
 
 
 class Step(NamedTuple):
-    """One call: when it went out, its size, what of it can be read while the prefix is there, its answer."""
+    """One call: its time, its size, the part that can be read while the prefix is cached, its answer."""
 
     time: float
     total: int
@@ -38,7 +38,7 @@ class Policies(NamedTuple):
 
 
 def policies(steps: Sequence[Step], row: PriceRow, rules: CacheRules) -> Policies:
-    """Only for a provider that lets one choose between a short life and an hour."""
+    """Only for providers with a choice between a short lifetime and an hour."""
     bill = _Bill(row, rules)
     gaps = [0.0, *(after.time - before.time for before, after in pairwise(steps))]
     short = [bill.short(step, warm=gap <= rules.lifetime_s) for step, gap in zip(steps, gaps, strict=True)]
@@ -54,7 +54,7 @@ def policies(steps: Sequence[Step], row: PriceRow, rules: CacheRules) -> Policie
 
 
 def _total(bills: Iterable[Decimal]) -> float:
-    """Summed before it is rounded: how a sum of floats is rounded differs between versions of Python."""
+    """Rounds after summing: the rounding of a sum of floats differs between versions of Python."""
     return float(sum(bills, Decimal(0)))
 
 
@@ -82,7 +82,7 @@ class _Bill:
         return self.short(steps[number], warm=True) + pings * self.ping(steps[number - 1].total)
 
     def best(self, steps: Sequence[Step], number: int, gap: float) -> Decimal:
-        """This call at the least that the pause before it can cost, known beforehand."""
+        """The lowest cost of this call, if the length of the pause before it were known."""
         step = steps[number]
         if gap <= self.rules.lifetime_s:
             return self.short(step, warm=True)
@@ -90,7 +90,7 @@ class _Bill:
             self.short(step, warm=False),
             self.bridged(steps, number, gap, every_s=self.rules.lifetime_s - MARGIN_S),
         ]
-        if gap <= LONG_LIFETIME_S:  # only what is written last before the pause has to live for an hour
+        if gap <= LONG_LIFETIME_S:  # only the last write before the pause has to live for an hour
             before = steps[number - 1]
             more = self.hour(before, warm=True) - self.short(before, warm=True)
             choices.append(self.short(step, warm=True) + more)

@@ -1,4 +1,4 @@
-"""Draw a comparison: cost over time, window over time, cost against lines."""
+"""Draws a comparison: cost over time, window over time, cost against lines."""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,7 @@ from ra.bench.replay import Point, StrategyResult
 from ra.bench.runs import TraceResult
 
 WIDTH, PANEL, LEFT, RIGHT, TOP, GAP = 960, 260, 70, 190, 64, 64
-# Okabe and Ito's colours: told apart by people who do not see all of them. `auto` gets the strongest.
+# Okabe and Ito's colours, which people with colour blindness can distinguish. `auto` gets the strongest.
 COLOURS = {
     "auto": "#D55E00",
     "recorded": "#000000",
@@ -23,7 +23,7 @@ COLOURS = {
 }
 DASHED = ("recorded", "nothing")
 STEPS = 400  # points of one curve
-UNSEEN = 0.0005  # shares of lost names below this are drawn as none
+UNSEEN = 0.0005  # smaller shares of lost names are drawn as none
 LOST = ((0.0, "none"), (0.001, "0.1 %"), (0.003, "0.3 %"), (0.01, "1 %"), (0.03, "3 %"), (0.1, "10 %"), (0.3, "30 %"))
 
 
@@ -45,7 +45,7 @@ def over_time(result: TraceResult, title: str) -> Drawing:
         points = _thin(row.points)
         shapes.append(curve(row, costs, ((point.time, point.cost) for point in points)))
         shapes.append(curve(row, windows, ((point.time, point.window) for point in points)))
-    for index, row in enumerate(rows):  # dearest first, as the curves end
+    for index, row in enumerate(rows):  # most expensive first, like the ends of the curves
         x, y = WIDTH - RIGHT + 18, TOP + 14 + 22 * index
         shapes.append(Polyline(((x, y - 4), (x + 22, y - 4)), colour(row.strategy), 3.0, dashed=row.strategy in DASHED))
         shapes.append(Label(x + 30, y, f"{row.strategy} ${row.cost:.2f}", bold=row.strategy == "auto"))
@@ -55,7 +55,7 @@ def over_time(result: TraceResult, title: str) -> Drawing:
 def frontier(result: TraceResult, title: str) -> Drawing:
     """Cost against the share of lines that were out of sight when they were used again: upper left is best.
 
-    What `auto` does with indexes of other sizes is joined by a line.
+    A line joins the results of `auto` with indexes of other sizes.
     """
     rows = sorted(result.rows, key=lambda row: row.cost)
     costs = ticks(max((row.cost for row in (*rows, *result.sizes)), default=1.0))
@@ -98,7 +98,7 @@ def heading(title: str) -> Label:
 
 
 class Scale:
-    """The upright axis of a panel, from zero to a round value that holds `most`."""
+    """The vertical axis of a panel, from zero to a round value that includes `most`."""
 
     def __init__(self, top: int, most: float) -> None:
         self.bottom = top + PANEL
@@ -151,7 +151,7 @@ def short(number: float) -> str:
 
 
 def _thin(points: Sequence[Point]) -> Sequence[Point]:
-    """Few enough points for a small file; the last is always kept."""
+    """Thins the points out for a small file; the last one always stays."""
     stride = max(1, len(points) // STEPS)
     thinned = list(points[::stride])
     return thinned if not points or thinned[-1] is points[-1] else [*thinned, points[-1]]

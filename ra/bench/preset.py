@@ -1,4 +1,4 @@
-"""Reproduce the published figures of the strategies from our prices: tokens and cost per turn, and a day of traffic."""
+"""Reproduces the published figures of the strategies from our prices: tokens and cost per turn, a day of traffic."""
 
 from decimal import ROUND_HALF_UP, Decimal
 
@@ -21,7 +21,7 @@ CENT = Decimal("0.01")
 TASKS = 57
 TIER_TWO_READ = 14_300_000  # tokens that were read from the cache in turns beyond the tier-2 threshold
 TIER_TWO_TURN = 290_000  # tokens of such a turn, on average
-QUOTED_DAY = Decimal("18.77")  # the page's estimate for the day. Its figures explain a part of it
+QUOTED_DAY = Decimal("18.77")  # the page's estimate for the day, which its figures explain only in part
 SMALL_MODEL = "claude-haiku-4-5"
 QUESTION = "In one short sentence, what is your role?"
 ANSWER = "I look after servers, deployments and pipelines."
@@ -40,7 +40,7 @@ class PresetTurn(Value, frozen=True):
 
 
 class PresetDay(Value, frozen=True):
-    """A day of long tool-heavy turns: what the replay cost by the page's own figures, and what planning each would.
+    """A day of long tool-heavy turns: the cost of the replay by the page's own figures, and of planning each turn.
 
     `quoted` is the page's estimate; it is not computed.
     """
@@ -52,7 +52,7 @@ class PresetDay(Value, frozen=True):
 
 
 class Preset(Value, frozen=True):
-    """The two tables, and the day. Costs are rounded as they are shown, and the totals add up what is shown."""
+    """The two tables, and the day. Costs are rounded as shown, and the totals add up the rounded costs."""
 
     turns: tuple[PresetTurn, ...]
     layered_total: Decimal

@@ -1,4 +1,4 @@
-"""Folds a recorded conversation into the messages that each of its calls was sent."""
+"""Folds a recorded conversation into the messages of each of its calls."""
 
 from collections.abc import Sequence
 
@@ -12,7 +12,7 @@ from ra.core.model import Marks, Section, ToolSpec
 
 
 def is_own(events: Sequence[TimelineEvent]) -> bool:
-    """Did ra itself send it? Only its bills say what the requests held; a session that was imported has others."""
+    """Whether ra itself sent it. Only ra's bills say what the requests contained; an imported session has others."""
     return any(isinstance(event.fact, Spent) and event.fact.parts for event in events)
 
 
@@ -33,12 +33,12 @@ class OwnRequests:
 
     @property
     def fixed(self) -> tuple[ToolSpec | Section, ...]:
-        """What stands before the messages, as far as the session tells."""
+        """What precedes the messages, as far as the session shows it."""
         request = self._view.request()
         return (*request.tools, *request.sections)
 
     def marks(self) -> Marks:
-        """As the engine put them."""
+        """The cache marks, as the engine sets them."""
         gap = self._view.newest_gap() if self.rewritten else None
         return cache_marks(self._view.request(), cut=self.rewritten, gap=gap)
 
@@ -75,7 +75,7 @@ class ForeignRequests:
         return ()
 
     def marks(self) -> Marks:
-        """Where other agents put them, as far as bills show: the system part, and the last two turns."""
+        """The marks of other agents, as far as bills show them: the system part, and the last two turns."""
         last = len(self._messages) - 1
         answers = (index for index in range(last, 0, -1) if self._messages[index].role == "assistant")
         before = next(answers, 0) - 1
@@ -94,5 +94,5 @@ class ForeignRequests:
 
 
 def requests_of(events: Sequence[TimelineEvent], estimator: Estimator) -> OwnRequests | ForeignRequests:
-    """The fold for these events; whoever has used a request resets `rewritten`."""
+    """The fold for these events; a caller that has used a request resets `rewritten`."""
     return OwnRequests(estimator) if is_own(events) else ForeignRequests()

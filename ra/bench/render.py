@@ -1,4 +1,4 @@
-"""Show results: JSON for programs, tables for people."""
+"""Shows results: JSON for programs, tables for people."""
 
 import time
 from collections import Counter
@@ -11,14 +11,14 @@ from ra.bench.replay import StrategyResult
 from ra.bench.runs import RECORDED, SIZED, TraceResult
 from ra.core.settings import camel
 
-TIMED = 1_000_000_000  # no transcript is older than 2001; earlier moments stand for "not recorded"
+TIMED = 1_000_000_000  # no transcript is older than 2001; earlier times mean "not recorded"
 HEADS = (
     "strategy", "cost", "against nothing", "with re-reads", "hit rate", "peak window", "rewrites", "names", "lines",
     "user words",
 )  # fmt: skip
 NOTHING = "nothing"
-TRUSTED = 0.05  # a replay that misses the bill by more is said to
-EXPLAINED = 0.03  # a prediction that misses it by more comes with the reason
+TRUSTED = 0.05  # a larger error of a replay is reported
+EXPLAINED = 0.03  # a larger error of a prediction is reported with its reason
 
 
 def as_json(results: Sequence[TraceResult], skipped: Sequence[str]) -> dict[str, Any]:
@@ -61,7 +61,7 @@ def _trace(result: TraceResult) -> dict[str, Any]:
 
 
 def _uncut(result: TraceResult) -> float | None:
-    """What the session would have cost in one piece, at the same cache rules as the other rows."""
+    """What the session would have cost without a cut, under the same cache rules as the other rows."""
     return next((row.cost for row in result.rows if row.strategy == NOTHING), None)
 
 
@@ -113,7 +113,7 @@ def _span(result: TraceResult) -> str:
 
 
 def cells(result: TraceResult) -> list[list[str]]:
-    """The rows of a result, what was recorded first and the rest by price."""
+    """The rows of a result: the recorded one first, the others by price."""
     uncut = _uncut(result)
     ordered = sorted(result.rows, key=lambda row: (row.strategy != RECORDED, row.cost))
     return [
@@ -138,7 +138,7 @@ def _money(dollars: float) -> str:
 
 
 def _share(share: float, without_index: float) -> str:
-    """With what an index shows, and without it where that is less."""
+    """With what an index shows, and without it if that is less."""
     digits = f"{share:.3f}".removeprefix("0")
     return digits if without_index == share else f"{digits} ({without_index:.3f})".replace("(0.", "(.")
 
@@ -177,7 +177,7 @@ def calibration(result: TraceResult) -> str:
 
 
 def yardstick(result: TraceResult) -> str:
-    """What no strategy can be cheaper than, and what `auto` would have cost at other moments."""
+    """What no strategy can cost less than, and what `auto` would have cost at other moments."""
     if result.bounds is None:
         return ""
     text = (
@@ -193,7 +193,7 @@ def yardstick(result: TraceResult) -> str:
 
 
 def pauses(result: TraceResult) -> str:
-    """What the session costs with the provider's cache kept in several ways; empty without long pauses."""
+    """The cost of the session under several cache policies; empty without long pauses."""
     if result.pauses is None:
         return ""
     five, hour, ping, auto, keep_warm, best = map(_money, result.pauses)
@@ -205,7 +205,7 @@ def pauses(result: TraceResult) -> str:
 
 
 def sizes(result: TraceResult) -> str:
-    """What `auto` does with indexes of other sizes; empty when that was not asked for."""
+    """The results of `auto` with indexes of other sizes; empty if not requested."""
     parts = (
         f"{row.strategy.removeprefix(SIZED)}: ${row.cost:.2f}, names {row.recall:.3f}, lines {row.lines:.3f}"
         for row in result.sizes
@@ -214,9 +214,9 @@ def sizes(result: TraceResult) -> str:
 
 
 def summary(results: Sequence[TraceResult]) -> list[list[str]]:
-    """All traces together: what the whole would have cost under each strategy."""
+    """All traces together: the total cost under each strategy."""
     total: dict[str, Decimal] = {}
-    recorded: dict[str, Decimal] = {}  # of the sessions that a strategy could be replayed on
+    recorded: dict[str, Decimal] = {}  # of the sessions that could be replayed with a strategy
     sessions: Counter[str] = Counter()
     for result in results:
         paid = sum((Decimal(str(row.cost)) for row in result.rows if row.strategy == RECORDED), Decimal(0))
@@ -236,7 +236,7 @@ def summary(results: Sequence[TraceResult]) -> list[list[str]]:
 
 
 def between(results: Sequence[TraceResult]) -> str:
-    """The days of all sessions; nothing for transcripts without times."""
+    """The days of all sessions; "" for transcripts without times."""
     first = min(result.started for result in results)
     last = max(result.ended for result in results)
     if first < TIMED:
@@ -255,7 +255,7 @@ def preset_tables(preset: Preset) -> tuple[list[list[str]], list[list[str]]]:
 
 
 def preset_day(preset: Preset) -> str:
-    """The third comparison, in words: what is quoted is not called computed."""
+    """The third comparison, in words: a quoted figure is not called computed."""
     day = preset.day
     less, explained_less = (1 - day.planner_cost / cost for cost in (day.quoted, day.layered_cost))
     return (

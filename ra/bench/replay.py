@@ -1,4 +1,4 @@
-"""Replay the calls of a session, one after the other, against a simulated prompt cache."""
+"""Replays the calls of a session, one after the other, against a simulated prompt cache."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -17,23 +17,23 @@ from ra.costs.promptcache import CachePiece, CacheRules, PromptCache
 
 
 class Sent(NamedTuple):
-    """What a strategy sends: the messages, where its marks stand, and calls of its own that it made before."""
+    """A strategy's request: the messages, the positions of its marks, and its own calls before it."""
 
     messages: Sequence[Message]
     marks: Sequence[int]
     rewritten: bool = False
     asides: Sequence["Aside"] = ()
-    fixed: Sequence[ToolSpec | Section] = ()  # what stands before the messages; the trace's base when it is not known
+    fixed: Sequence[ToolSpec | Section] = ()  # what precedes the messages; the trace's base if unknown
     fixed_marks: Marks = Marks()
-    paid: Decimal = Decimal(0)  # what other calls cost that were made before
-    unmarked: bool = False  # nothing is marked, also not what stands before the messages
+    paid: Decimal = Decimal(0)  # the cost of other calls before it
+    unmarked: bool = False  # nothing is marked, including what precedes the messages
 
 
-REREAD_OUTPUT = 80  # tokens of an answer that asks to read something again
+REREAD_OUTPUT = 80  # tokens of an answer that requests to read something again
 
 
 class Aside(NamedTuple):
-    """A call that is no turn (a summary, a plan): what it read of the conversation, what it added, what it wrote."""
+    """A call that is not a turn (a summary, a plan): what it read of the conversation, what it added, what it wrote."""
 
     messages: Sequence[Message]
     added: int
@@ -47,25 +47,25 @@ class ReplayStrategy(Protocol):
     name: str
 
     def hear(self, event: TimelineEvent) -> None:
-        """A fact of the recorded conversation."""
+        """Handles a fact of the recorded conversation."""
         ...
 
     def send(self, call: RecordedCall) -> Sent:
-        """The request in place of this call."""
+        """The request that replaces this call."""
         ...
 
     def billed(self, call: RecordedCall, usage: Usage, dollars: Decimal) -> None:
-        """What the request cost."""
+        """Reports the cost of the request."""
         ...
 
     def close(self) -> None: ...
 
 
 class Point(Value, frozen=True):
-    """One call of a replay: when it was, how large its request, what all calls so far have cost.
+    """One call of a replay: its time, the size of its request, the cost of all calls so far.
 
-    `cached` of the request's tokens were read from the cache. `rewritten`: the strategy changed what it had sent.
-    `lost`: the cache was lost for a reason outside the conversation.
+    `cached` tokens of the request were read from the cache. `rewritten`: the strategy changed what it had sent. `lost`:
+    the cache was lost for a reason outside the conversation.
     """
 
     time: float
@@ -74,13 +74,13 @@ class Point(Value, frozen=True):
     cached: int = 0
     rewritten: bool = False
     lost: bool = False
-    billed: bool = True  # did the recording carry a bill?
+    billed: bool = True  # the recording has a bill
 
 
 class StrategyResult(Value, frozen=True):
     """A strategy on a trace.
 
-    `recall` is the share of the names used again that were visible when they were; `lines` and `words` are the same for
+    `recall` is the share of the names used again that were visible at that time; `lines` and `words` are the same for
     lines of 25 characters and more, and for sentences that the user typed. Each also without what only an index shows.
     `with_rereads` is the cost if each call whose lines were gone had read them again first.
     """
@@ -103,34 +103,34 @@ class StrategyResult(Value, frozen=True):
 
 
 class Market(NamedTuple):
-    """What a model costs and how its provider caches."""
+    """A model's prices and its provider's cache rules."""
 
     row: PriceRow
     rules: CacheRules
 
 
 class Billing:
-    """The provider's side: requests in, usage and prices out. Another model has another cache."""
+    """The provider's side: requests in, usage and prices out. Every model has a cache of its own."""
 
     def __init__(self, trace: Trace, memory: TraceNames, market: Callable[[str], Market]) -> None:
         self._trace = trace
         self._known = memory.pieces
         self._market = market
         self._caches: dict[str, PromptCache] = {}
-        # What another session had put into the cache before the first request, as its bill shows.
+        # What another session had put into the cache before the first request, according to its bill.
         first = trace.calls[0].usage if trace.calls else None
         self._warm = first.cache_read if first else 0
         warm_base = min(self._warm, trace.base)
         sizes = [size for size in (warm_base, trace.base - warm_base) if size] or [0]
         self._base = [CachePiece(size, number) for number, size in enumerate(sizes)]
         self._fixed: dict[int, tuple[ToolSpec | Section, CachePiece]] = {}
-        # Of the last request: what its pieces begin with, its messages, its pieces, and where each message ends.
+        # Of the last request: its leading pieces, its messages, all its pieces, and the end of each message.
         self._last: tuple[Sequence[CachePiece], Sequence[Message], list[CachePiece], list[int]] = ((), (), [], [])
 
     def bill(self, sent: Sent, call: RecordedCall, *, as_billed: bool = False) -> tuple[Usage, Decimal, bool]:
         """One request, its price, and whether its cache was lost for a reason outside the conversation.
 
-        With `as_billed`, the cache holds what the recorded bill shows that it held.
+        With `as_billed`, the cache contains what the recorded bill shows.
         """
         market, cache = self._place(call)
         aside = sent.paid + sum((self._aside(one, call) for one in sent.asides), Decimal(0))
@@ -141,7 +141,7 @@ class Billing:
             self._warm = 0
         if as_billed and call.usage:
             missing = cache.look(pieces, now=call.time, marks=marks).cache_read - call.usage.cache_read
-            # A provider may forget for reasons that no transcript shows, and may remember longer than it says.
+            # A provider may forget for reasons that no transcript shows, and may remember longer than it promises.
             slack = max(1024, call.usage.total_input // 10)
             lost = missing > slack
             if lost:
@@ -153,18 +153,18 @@ class Billing:
         return usage, aside + market.row.price(usage), lost
 
     def again(self, call: RecordedCall, usage: Usage, tokens: int) -> Decimal:
-        """What it costs to read so many tokens again before this call: one more call, and carrying what it asks."""
+        """The cost of reading `tokens` again before this call: one more call, and carrying its request."""
         row = self._market(call.model).row
         reread = Usage(output=REREAD_OUTPUT, cache_read=usage.total_input, cache_write=tokens)
         return row.price(reread)
 
     def carrying(self, call: RecordedCall, usage: Usage, tokens: int) -> Decimal:
-        """What so many tokens more in this request cost, when they were sent before."""
+        """The cost of `tokens` more in this request, if they were sent before."""
         rates = self._market(call.model).row.at(usage.total_input + tokens)
         return tokens * rates.cache_read / MILLION
 
     def _request(self, sent: Sent) -> tuple[list[CachePiece], list[int]]:
-        """The pieces of a request, and which of them carry marks."""
+        """The pieces of a request, and which of them are marked."""
         head, marks = self._head(sent)
         pieces, ends = self._pieces(head, sent.messages)
         if sent.unmarked:
@@ -236,9 +236,9 @@ def replay(
     *,
     as_billed: bool = False,
 ) -> StrategyResult:
-    """The whole trace under one strategy. What the assistant did is held fixed; only what it saw differs.
+    """The whole trace under one strategy. The assistant's actions are fixed; only what it saw differs.
 
-    With `as_billed`, the cache holds before each call what the recorded bill shows that it held.
+    With `as_billed`, the cache contains before each call what the recorded bill shows.
     """
     billing = Billing(trace, memory, market)
     sight = Sight(memory)

@@ -1,4 +1,4 @@
-"""What each model call of a session was sent: pieces (sections, tools, messages), as changes from call to call."""
+"""The requests of a session's model calls: pieces (sections, tools, messages), as changes from call to call."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -11,13 +11,13 @@ from ra.core.messages import Message, say
 from ra.core.model import Section, ToolSpec
 
 UNSEEN = say("system", "The system prompt and the tools are not part of this transcript.", name="system and tools")
-"""Stands for what no transcript of another agent shows; its size is what the first bill tells."""
+"""Represents what the transcripts of other agents do not show; the first bill gives its size."""
 
 Content = Message | Section | ToolSpec
 
 
 class RequestChange(NamedTuple):
-    """One request: how many of the pieces before it begins with, and the numbers of those that follow."""
+    """One request: how many pieces of the previous one it begins with, and the numbers of the following ones."""
 
     keep: int
     added: list[int]
@@ -25,15 +25,15 @@ class RequestChange(NamedTuple):
 
 
 class Requests:
-    """The requests of all calls of a trace, and the pieces that they are made of.
+    """The requests of all calls of a trace, and their pieces.
 
-    A session of ra is folded as it was sent. Of another agent's the transcript shows the conversation only, with the
+    A session of ra is folded as it was sent. Another agent's transcript shows only the conversation, with the
     compactions that it recorded.
     """
 
     def __init__(self, trace: Trace, *, own: bool) -> None:
         self._trace = trace
-        self._numbers: dict[int, int] = {}  # id of a content → its number; `contents` keeps the ids from being reused
+        self._numbers: dict[int, int] = {}  # id of a content → its number; `contents` prevents the reuse of ids
         self.contents: list[Content] = []
         self.positions: list[int] = []
         self.sent: list[RequestChange] = []
@@ -86,7 +86,7 @@ def _common(before: Sequence[Content], after: Sequence[Content]) -> int:
 
 
 def _foreign(trace: Trace) -> Iterator[tuple[RecordedCall, tuple[Content, ...], dict[int, int]]]:
-    """What was recorded as sent, behind what the transcript does not show."""
+    """The recorded requests, after what the transcript does not show."""
     messages: list[Message] = []
     for call, sent in zip(trace.calls, trace.sent, strict=True):
         del messages[sent.keep :]
@@ -103,6 +103,6 @@ def _own(trace: Trace) -> Iterator[tuple[RecordedCall, tuple[Content, ...], dict
         simple = all(isinstance(event.fact, Said | Spent) for event in trace.events[event_count : call.place])
         event_count = call.place
         tools = view.configured.tools if view.configured else ()
-        groups = view.groups[-2:] if simple else view.groups  # a rewrite may show any of them in another form
+        groups = view.groups[-2:] if simple else view.groups  # a rewrite may change the form of any group
         places = {id(message): group.at for group in groups for message in view.shown(group)}
         yield call, (*tools, *view.sections, *view.messages), places

@@ -1,4 +1,4 @@
-"""Compare all strategies on a transcript: one result with a row for each."""
+"""Compares all strategies on a transcript: one result with a row for each."""
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal
@@ -39,11 +39,11 @@ DEFAULT_MODEL = "claude-opus-4-6"
 
 
 class Calibration(Value, frozen=True):
-    """The replay of what was sent against the bill, over the calls that have one.
+    """The replay of the recorded requests against the bill, over the calls that have one.
 
-    `simulated` is fitted: sizes, and what the cache held, are those that the bills show. `predicted` is not: text and
-    times alone, with the size of the system part and one factor for all tokens from the bills, and the cache by its
-    rules. `outside` counts caches that were lost for no reason in the conversation; the other rows do not lose them.
+    `simulated` is fitted: sizes and cache contents are those of the bills. `predicted` is not: it uses text and times
+    alone, with the size of the system part and one factor for all tokens from the bills, and the cache by its rules.
+    `outside` counts caches that were lost for no reason in the conversation; the other rows do not lose them.
     """
 
     billed: float
@@ -52,7 +52,7 @@ class Calibration(Value, frozen=True):
     predicted: float = 0.0
     unbilled: int = 0  # calls without a bill
     lessons: tuple[str, ...] = ()  # where the bills show other cache rules than the published ones
-    lost_caches: float = 0.0  # dollars that the lost caches account for; `predicted` does not have them
+    lost_caches: float = 0.0  # the cost in dollars of the lost caches, which `predicted` does not include
 
     @property
     def difference(self) -> float:
@@ -60,7 +60,7 @@ class Calibration(Value, frozen=True):
 
     @property
     def sizes(self) -> float:
-        """Dollars by which estimated sizes, and cache rules beside losses, miss the bill."""
+        """The dollars by which estimated sizes, and cache rules apart from losses, miss the bill."""
         return self.predicted + self.lost_caches - self.billed
 
     @property
@@ -69,7 +69,7 @@ class Calibration(Value, frozen=True):
 
 
 class TraceResult(Value, frozen=True):
-    """A transcript under every strategy, `recorded` first. A model whose price nobody knows is `priced_as` another."""
+    """A transcript under every strategy, `recorded` first. A model without a known price is `priced_as` another."""
 
     file: str
     name: str
@@ -81,27 +81,27 @@ class TraceResult(Value, frozen=True):
     rows: tuple[StrategyResult, ...]
     priced_as: str = ""
     calibration: Calibration | None = None
-    best_moments: float | None = None  # what `auto`'s cuts would have cost at other moments, about
-    bounds: Bounds | None = None  # what no strategy can be cheaper than
-    pauses: Policies | None = None  # what was recorded, with the cache kept in several ways; None without long pauses
-    sizes: tuple[StrategyResult, ...] = ()  # of `auto` with indexes of other sizes, from small to large
+    best_moments: float | None = None  # the approximate cost of `auto`'s cuts at other moments
+    bounds: Bounds | None = None  # what no strategy can cost less than
+    pauses: Policies | None = None  # the recording under several cache policies; None without long pauses
+    sizes: tuple[StrategyResult, ...] = ()  # `auto` with indexes of other sizes, in ascending order
     skipped: tuple[str, ...] = ()
 
 
 class Conditions(msgspec.Struct, frozen=True):
-    """What a comparison stands on. Without a model or a window, those of the transcript."""
+    """The conditions of a comparison. Without a model or a window, those of the transcript apply."""
 
     prices: Prices
     strategies: Sequence[str] = STRATEGIES
     model: str = ""
     window: int | None = None
     settings: CompactionSettings = CompactionSettings()
-    sizes: Sequence[int] = ()  # of indexes, with which `auto` is replayed as well
-    long_lived: bool | None = None  # caches live for an hour, not for five minutes; None: as the transcript tells
+    sizes: Sequence[int] = ()  # of indexes, with which `auto` is also replayed
+    long_lived: bool | None = None  # caches live an hour, not five minutes; None: as the transcript shows
 
 
 def check(strategies: Sequence[str]) -> tuple[str, ...]:
-    """The strategies, or an error that names the legal ones."""
+    """Returns the strategies, or raises an error that names the legal ones."""
     for name in strategies:
         if name not in STRATEGIES:
             raise UserError(f"Unknown strategy {name!r}; use {', '.join(STRATEGIES)}.")
@@ -119,9 +119,9 @@ def compare(
     skipped: Sequence[str] = (),
     step: Callable[[], None] = lambda: None,
 ) -> TraceResult | None:
-    """Replay one conversation; None when it holds no model call. `step` is called after each strategy.
+    """Replays one conversation; None if it contains no model call. `step` is called after each strategy.
 
-    `window` is the one that the recording names; another model's prices come with that model's own.
+    `window` is the one that the recording names; with another model's prices goes that model's own.
     """
     model = conditions.model or model or DEFAULT_MODEL
     trace = Trace(name, model, events, Estimator())
@@ -140,7 +140,7 @@ def compare(
     for chosen in conditions.strategies:
         try:
             rows.append(replay(trace, memory, strategy_of(chosen, trace, window, market, conditions), market))
-        except UserError as error:  # the recorded system part alone is larger than the window
+        except UserError as error:  # the recorded system part alone exceeds the window
             left_out.append(f"{chosen}: {error}")
         step()
     sized: list[StrategyResult] = []
@@ -168,7 +168,7 @@ def compare(
 
 
 def _pauses(trace: Trace, memory: TraceNames, market: Callable[[str], Market]) -> Policies | None:
-    """Only for one model with a choice, and with pauses that the short life does not outlive."""
+    """Only for a single model with a choice of lifetimes, and with pauses that the short one does not survive."""
     if len({call.model for call in trace.calls}) > 1:
         return None
     row, learned = market(trace.calls[0].model)
@@ -233,7 +233,7 @@ def _auto(
 
 
 def market_of(trace: Trace, conditions: Conditions) -> Callable[[str], Market]:
-    """Prices of the trace's first day. A model without one is billed as the trace's own, and that as a known one."""
+    """The prices of the trace's first day. A model without one is billed as the trace's own, or as a known one."""
     markets: dict[str, Market] = {}
     day = trace.calls[0].time
     long_lived = lives_long(trace) if conditions.long_lived is None else conditions.long_lived
@@ -254,7 +254,7 @@ def market_of(trace: Trace, conditions: Conditions) -> Callable[[str], Market]:
 
 
 def _lessons(trace: Trace) -> tuple[str, ...]:
-    """What the bills teach about the caches of the models in use."""
+    """What the bills reveal about the caches of the models in use."""
     models = dict.fromkeys(call.model for call in trace.calls)
     long_lived = lives_long(trace)
     notes = (learn(trace, model, rules_for(model, long_lived=long_lived)).notes for model in models)
@@ -262,12 +262,12 @@ def _lessons(trace: Trace) -> tuple[str, ...]:
 
 
 def lives_long(trace: Trace) -> bool:
-    """Was the hour-long cache in use? The bills say so, or caches survived pauses of more than five minutes."""
+    """Whether the hour-long cache was in use: the bills say so, or caches survived pauses of more than five minutes."""
     writing_calls = [call for call in trace.calls if call.usage and call.usage.cache_write]
     if any(call.long_lived for call in writing_calls):
         return 2 * sum(call.long_lived for call in writing_calls) > len(writing_calls)
     if rules_for(trace.model).kind != "marks":
-        return False  # who caches by itself has no second price: a longer life is learned as such
+        return False  # automatic caching has no second price: a longer lifetime is learned as such
     survived = lost = 0
     for before, call in pairwise(trace.calls):
         if before.usage and call.usage and LIFETIME_S + 60 < call.time - before.time < LONG_LIFETIME_S:
@@ -279,14 +279,14 @@ def lives_long(trace: Trace) -> bool:
 def _best_moments(
     trace: Trace, rows: Sequence[StrategyResult], market: Callable[[str], Market], window: int
 ) -> float | None:
-    """Only where `auto` was replayed; that the sizes of indexes are estimates may make it dearer than `auto`."""
+    """Only if `auto` was replayed. May exceed the cost of `auto`, because the sizes of indexes are estimates."""
     if not any(row.strategy == "auto" for row in rows):
         return None
     return round(best_moments(trace, market, window), 6)
 
 
 def _predicted(trace: Trace, memory: TraceNames, market: Callable[[str], Market]) -> tuple[float, float]:
-    """What the billed calls cost by text and times alone, and what losing the caches that were lost adds to that."""
+    """The cost of the billed calls from text and times alone, and the additional cost of the lost caches."""
     if not trace.measured:
         return 0.0, 0.0
     estimated = Trace(trace.name, trace.model, trace.events, trace.estimator, fitted=False)
@@ -297,7 +297,7 @@ def _predicted(trace: Trace, memory: TraceNames, market: Callable[[str], Market]
 
 
 def _billed_part(row: StrategyResult) -> float:
-    """What the calls cost that have a bill."""
+    """The cost of the calls that have a bill."""
     before, cost = 0.0, 0.0
     for point in row.points:
         cost += point.cost - before if point.billed else 0.0

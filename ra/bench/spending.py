@@ -1,4 +1,4 @@
-"""Prices what other agents' logs record, and tells what recorded sessions would have cost under another strategy."""
+"""Prices the calls in other agents' logs, and computes what sessions would have cost under another strategy."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ EVER = 36_500.0  # days
 
 
 class Logs(NamedTuple):
-    """Bills of other agents by session, the projects of these sessions, and what of the files was not used."""
+    """Bills of other agents by session, the projects of these sessions, and the files that were not used."""
 
     bills: dict[str, list[TimelineEvent]]
     projects: dict[str, str]
@@ -22,7 +22,7 @@ class Logs(NamedTuple):
 
 
 class ReplayedBill(NamedTuple):
-    """What sessions cost, and what they would have cost; only those that could be replayed."""
+    """What sessions cost, and what they would have cost; includes only those that could be replayed."""
 
     sessions: int
     billed: float
@@ -30,7 +30,7 @@ class ReplayedBill(NamedTuple):
 
 
 Bill = tuple[float, str, Usage, str]
-"""What is the same of a bill in every file that repeats it."""
+"""The parts of a bill that are the same in every file that repeats it."""
 
 
 def _bill(time: float, spent: Spent) -> Bill:
@@ -38,13 +38,13 @@ def _bill(time: float, spent: Spent) -> Bill:
 
 
 def read_logs(paths: Sequence[Path], prices: Prices, *, days: float = EVER) -> Logs:
-    """Every bill once: a resumed or forked file repeats those of the one before it."""
-    found = files.find(paths, days=days)
+    """Every bill once: a resumed or forked file repeats those of its predecessor."""
+    logs = files.find(paths, days=days)
     bills: dict[str, list[TimelineEvent]] = {}
     projects: dict[str, str] = {}
     seen: set[Bill] = set()
-    for file in found.files:
-        for transcript in files.transcripts(file, found.skipped):
+    for file in logs.files:
+        for transcript in files.transcripts(file, logs.skipped):
             new = []
             for event in transcript.events:
                 if isinstance(event.fact, Spent):
@@ -56,13 +56,13 @@ def read_logs(paths: Sequence[Path], prices: Prices, *, days: float = EVER) -> L
                 name = f"{transcript.name} ({file.parent.name})" if transcript.name in bills else transcript.name
                 bills.setdefault(name, []).extend(priced(new, lambda model, at: prices.row(model, at=at)))
                 projects[name] = transcript.project or file.parent.name
-    return Logs(bills, projects, found.skipped)
+    return Logs(bills, projects, logs.skipped)
 
 
 def logged_sessions(paths: Sequence[Path]) -> list[tuple[str, str, Sequence[TimelineEvent]]]:
-    """Sessions (name, model, events) of other agents. One that another file repeats with more behind it is left out."""
-    found = files.find(paths, days=EVER)
-    transcripts = [transcript for file in found.files for transcript in files.transcripts(file, found.skipped)]
+    """Sessions (name, model, events) of other agents, without those that another file repeats and continues."""
+    logs = files.find(paths, days=EVER)
+    transcripts = [transcript for file in logs.files for transcript in files.transcripts(file, logs.skipped)]
     sessions: list[tuple[str, str, Sequence[TimelineEvent]]] = []
     seen: set[Bill] = set()
     bills = [
@@ -78,7 +78,7 @@ def logged_sessions(paths: Sequence[Path]) -> list[tuple[str, str, Sequence[Time
 def what_if(
     sessions: Iterable[tuple[str, str, Sequence[TimelineEvent]]], prices: Prices, strategy: str
 ) -> ReplayedBill:
-    """Sessions (name, model, events) under one strategy, at the cache rules that each session's bills show."""
+    """Sessions (name, model, events) under one strategy, with the cache rules that each session's bills show."""
     conditions = runs.Conditions(prices, runs.check([strategy]))
     count, billed, replayed = 0, 0.0, 0.0
     for name, model, events in sessions:

@@ -1,4 +1,4 @@
-"""Read a transcript as a list of model calls, with the tokens that the provider counted."""
+"""Reads a transcript as a list of model calls, with the tokens that the provider counted."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -11,14 +11,14 @@ from ra.core.messages import Message
 from ra.core.model import Marks, Section, ToolSpec, Usage
 from ra.core.value import same_head
 
-PACE_S = 10.0  # between calls of a transcript without times
-LARGEST = 10_000_000  # tokens of a request; no window is larger: a bill beyond that is damaged
-_CREDIBLE = (0.3, 4.0)  # counted by the provider for one of ours; outside, something else lies between two calls
+PACE_S = 10.0  # between the calls of a transcript without times
+LARGEST = 10_000_000  # tokens of a request; no window is larger, so a bill beyond that is damaged
+_CREDIBLE = (0.3, 4.0)  # provider's tokens for one estimated; outside, something else is between two calls
 _FACTORS = (("claude", 1.25), ("gemini", 1.15))
 
 
 class RecordedCall(NamedTuple):
-    """A model call: where its answer stands among the events, when the request went out, its bill if there is one."""
+    """A model call: the position of its answer among the events, the time of its request, and its bill, if any."""
 
     place: int
     message: Message
@@ -27,14 +27,14 @@ class RecordedCall(NamedTuple):
     output: int
     usage: Usage | None
     dollars: Decimal | None
-    long_lived: bool = False  # it wrote to the cache for an hour
+    long_lived: bool = False  # its cache writes last an hour
 
 
 class SentRequest(NamedTuple):
-    """What a recorded call was sent: the first `keep` messages of the request before it, and those `added` to them.
+    """A recorded request: the first `keep` messages of the request before it, and those `added` to them.
 
-    `fixed` is what stands before them, as far as the recording shows it. `paid` was spent since the call before on
-    calls that are no turns: summaries, plans, sub-agents.
+    `fixed` is what precedes them, as far as the recording shows it. `paid` was spent since the previous call on calls
+    that are not turns: summaries, plans, sub-agents.
     """
 
     keep: int
@@ -46,12 +46,12 @@ class SentRequest(NamedTuple):
 
 
 class Trace:
-    """One recorded conversation, ready to be replayed any number of times.
+    """One recorded conversation, which can be replayed any number of times.
 
-    `base` is what no transcript shows: system prompt and tools, as far as the first bill tells. `sizes` holds the
-    tokens of each message: where two bills enclose it, those that the provider counted, else estimated ones; with
-    `fitted=False` all are estimated, by one factor for the session. `damaged` counts bills that cannot be true; their
-    calls are taken as calls without one.
+    `base` is what no transcript shows: system prompt and tools, as far as the first bill reveals. `sizes` holds the
+    tokens of each message: the provider's count between two bills, otherwise an estimate; with `fitted=False` all are
+    estimated, by one factor for the session. `damaged` counts bills that cannot be true; their calls count as calls
+    without one.
     """
 
     def __init__(
@@ -77,12 +77,12 @@ class Trace:
 
     @property
     def measured(self) -> bool:
-        """Does it carry bills?"""
+        """Whether it has bills."""
         return any(call.usage for call in self.calls)
 
     @property
     def unmarked(self) -> bool:
-        """Did another agent never ask for a cache? Where marks are needed for it, that says nothing of the provider."""
+        """Whether another agent never asked for a cache. If that takes marks, it reveals nothing about the provider."""
         usages = [call.usage for call in self.calls if call.usage]
         return not self.own and bool(usages) and not any(usage.cache_read + usage.cache_write for usage in usages)
 
@@ -92,14 +92,14 @@ class Trace:
         return cached[1] if cached else round(self.estimator.message(message) * self.factor)
 
     def fixed_size(self, part: ToolSpec | Section) -> int:
-        """The tokens of a tool or section that stands before the messages, in the model's own count."""
+        """The tokens of a tool or section that precedes the messages, in the model's own count."""
         return round(self._plain(part) * self._fixed_factor)
 
     def _plain(self, part: ToolSpec | Section) -> int:
         return self.estimator.tools((part,)) if isinstance(part, ToolSpec) else self.estimator.section(part)
 
     def _requests(self) -> list[SentRequest]:
-        """What each call was sent, as changes from one to the next."""
+        """The request of each call, as changes from one to the next."""
         fold, event_count = requests_of(self.events, self.estimator), 0
         before: tuple[Message, ...] = ()
         sent = []
@@ -118,10 +118,10 @@ class Trace:
         return sent
 
     def _measure(self) -> float:
-        """What the growth from bill to bill says of the messages between; the tokens for one of ours."""
+        """Measures messages by the growth between two bills; returns the provider's tokens for one estimated token."""
         counted = estimated = shown_tokens = 0
         last_bill: int | None = None
-        added: list[Message] = []  # since the last bill: calls without one may lie between
+        added: list[Message] = []  # since the last bill: calls without one may be in between
         fixed: tuple[ToolSpec | Section, ...] = ()
         for call, sent in zip(self.calls, self.sent, strict=True):
             extends = sent.keep == shown_tokens and sent.fixed == fixed
@@ -143,7 +143,7 @@ class Trace:
         return next((factor for part, factor in _FACTORS if part in self.model.lower()), 1.0)
 
     def _measure_rewritten(self) -> None:
-        """After a cut, what its bill has beyond the messages that are known belongs to those that are not."""
+        """After a cut, the tokens of its bill beyond the known messages belong to the unknown ones."""
         shown: list[Message] = []
         for number, (call, sent) in enumerate(zip(self.calls, self.sent, strict=True)):
             cut = bool(number) and sent.keep < len(shown)
@@ -158,7 +158,7 @@ class Trace:
                 self._share(unknown, unexplained, plain)
 
     def _share(self, messages: Sequence[Message], grown: int, plain: int) -> None:
-        """Divide counted tokens among messages, by our estimate of each; the sum is kept."""
+        """Divides counted tokens among messages, in proportion to our estimates; preserves the sum."""
         position = shared = 0
         for message in messages:
             position += self.estimator.message(message)
@@ -181,7 +181,7 @@ class Trace:
 
 
 def _timed(events: Sequence[TimelineEvent]) -> list[TimelineEvent]:
-    """Events whose times never run backwards; a transcript without times gets a call every ten seconds."""
+    """The events with times that never decrease; a transcript without times gets a call every ten seconds."""
     if len({event.time for event in events}) <= 1:
         return [TimelineEvent(event.at, index * PACE_S / 2, event.fact) for index, event in enumerate(events)]
     timed: list[TimelineEvent] = []
@@ -196,10 +196,10 @@ def calls_of(events: Sequence[TimelineEvent], model: str, estimator: Estimator) 
     """The model calls among the events."""
     calls: list[RecordedCall] = []
     bills = _bills(events)
-    last = events[0].time if events else 0.0  # a request goes out when what it answers has come in
+    last = events[0].time if events else 0.0  # a request is sent when the message that it answers has arrived
     for index, event in enumerate(events):
         start = last
-        if not isinstance(event.fact, Configured):  # readers note a model when its first answer is there
+        if not isinstance(event.fact, Configured):  # readers record a model with its first answer
             last = event.time
         match event.fact:
             case Said(message) | Cut(message) if message.role == "assistant":
@@ -212,7 +212,7 @@ def calls_of(events: Sequence[TimelineEvent], model: str, estimator: Estimator) 
         if spent is not None and not spent.usage.total_input:
             if isinstance(event.fact, Cut):
                 continue  # broken off before anything was counted
-            spent = None  # a provider that counts nothing: estimated
+            spent = None  # a provider without counts: estimated
         if spent is None and isinstance(event.fact, Cut):
             continue
         if spent is not None and spent.seconds:
@@ -230,7 +230,7 @@ def _credible(spent: Spent) -> bool:
 
 
 def _bills(events: Sequence[TimelineEvent]) -> dict[int, Spent]:
-    """Which bill belongs to which answer: that of the answer before it, unless that has one already."""
+    """Assigns bills to answers: a bill belongs to the answer before it, unless that has one already."""
     bills: dict[int, Spent] = {}
     answer: int | None = None
     for index, event in enumerate(events):

@@ -72,7 +72,7 @@ _WITH_SESSION = {"sessions show", "sessions export", "sessions rm", "sessions fo
 def complete(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> list[Word]:
     """The completions of the last of `words`, which are all words after the program's name."""
     *before, last = [word for word in words if word != "="] or [""]  # bash splits --flag=value
-    if before and before[-1] == "@":  # bash takes @ for a word of its own, and offers files that begin so by itself
+    if before and before[-1] == "@":  # bash splits at @, and completes file names itself
         return _references(last, cwd) if last and not _is_begun(last, cwd) else []
     if last.startswith("@") and not last.startswith("@@"):
         return [(f"@{path}", meaning) for path, meaning in _references(last[1:], cwd)]

@@ -58,7 +58,7 @@ def previewed(plan: CompactionPreview) -> str:
     """What a compaction would do, and when it would pay for itself (unless the model costs nothing)."""
     if not plan.worth:
         return f"Nothing to gain: {plan.before:,} tokens would become {plan.after:,}.\n"
-    most = "at most " if plan.strategy == "summarize" else ""  # how long a summary gets is known when it is there
+    most = "at most " if plan.strategy == "summarize" else ""  # the length of a summary is unknown until it is written
     lines = [
         f"{plan.strategy}: {plan.messages} messages ({plan.hidden}) would be hidden, "
         f"{plan.before:,} → {most}{plan.after:,} tokens"

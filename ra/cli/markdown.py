@@ -22,7 +22,7 @@ from ra.core.text import visible
 CONTEXT = 60  # lines of a code block before the new ones, so that multi-line strings are highlighted as such
 PIECE = 100  # lines of code that are highlighted at once
 REST = 2000  # characters of the unfinished line that are worth showing
-LONG = 8000  # characters of a line, and marks in it, up to which it is read as Markdown: hostile ones take for ever
+LONG = 8000  # largest length, and number of marks, of a line that is parsed: hostile ones take for ever
 MARKS = 400
 TABLE = 200  # rows of a table before it is shown in pieces
 

@@ -24,7 +24,7 @@ from ra.providers.model_choice import named
 class SeveralLogs(TyperGroup):
     """Lets `--from` take several paths, as the shell expands them: `ra cost --from ~/.claude ~/.codex`."""
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer brings a click of its own, and hides it
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # typer contains a private copy of click
         return super().parse_args(ctx, list(self._repeated(args)))
 
     def _repeated(self, args: list[str]) -> Iterator[str]:
@@ -177,7 +177,9 @@ def quote(
     call: CommandContext = ctx.obj
     usage = Usage(input_tokens, output_tokens, cache_read, cache_write)
     prices = open_prices(call.resolved)
-    price = prices.price(model, usage) or prices.price(named(model).model, usage)  # `opus`: the newest of that family
+    price = prices.price(model, usage) or prices.price(
+        named(model).model, usage
+    )  # `opus` is the newest model of that family
     if price is None:
         raise UserError(
             f"No price is known for {model!r}. Add it under app.prices in ra.yaml; `ra models` lists models."

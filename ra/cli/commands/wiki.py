@@ -41,7 +41,7 @@ def ask(
     """Print the passages that match best, with file and line. Exits with 1 if there are none."""
     call: CommandContext = ctx.obj
     words = " ".join(question)
-    session_dirs = call.env.get(WIKI_DIRS)  # by the session whose model asks: in its sandbox there is no configuration
+    session_dirs = call.env.get(WIKI_DIRS)  # set by the session whose model asks: its sandbox has no configuration
     root = Path.cwd() if session_dirs else call.resolved.root
     folders = session_dirs.split(os.pathsep) if session_dirs else call.resolved.config.session.wiki.dirs
     dirs = [Path(folder) for folder in folders]

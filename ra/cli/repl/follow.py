@@ -38,7 +38,7 @@ HEAD_ROWS = 3  # first lines of a failed command
 SLOW = ("Agent", "Bash", "WebFetch")  # announced if nothing on the screen moves
 PATIENCE_S = 1.0  # a shorter wait needs no clock
 
-_ENDED = re.compile(r"\[(exit code \d+|timed out after [^\]]*)\]\Z")  # how a failed command ended, in its last line
+_ENDED = re.compile(r"\[(exit code \d+|timed out after [^\]]*)\]\Z")  # the last line of a failed command's output
 
 
 class Telling:

@@ -13,7 +13,7 @@ from ra.cli.repl.pastes import clean
 from ra.cli.repl.terminal import Act, Choice, Moving, Picked
 
 PROMPT = "> "
-STOPPING_S = 0.05  # after Ctrl-C, for what goes on to stop before it is answered, or another line is asked for
+STOPPING_S = 0.05  # after Ctrl-C, for the current work to stop before the next line is read
 
 
 class Plain:
