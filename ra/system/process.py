@@ -198,8 +198,7 @@ async def start(
         try:
             process = await asyncio.shield(spawning)
         except asyncio.CancelledError:
-            # asyncio would kill bubblewrap alone, perhaps before its child would die with it.
-            await Running(await spawning, launch, say).kill()
+            await asyncio.shield(_abandon(spawning, launch, say))
             raise
     except OSError:
         launch.finish()
@@ -208,6 +207,18 @@ async def start(
         for descriptor in launch.fds:
             os.close(descriptor)
     return Running(process, launch, say)
+
+
+async def _abandon(
+    spawning: asyncio.Future[asyncio.subprocess.Process], launch: Launch, say: Callable[[str], None]
+) -> None:
+    """Ends a command that is still being started. asyncio would kill bubblewrap alone, perhaps before its child."""
+    try:
+        running = Running(await spawning, launch, say)
+    except OSError:
+        launch.finish()
+    else:
+        await running.kill()
 
 
 async def start_piped(
