@@ -242,7 +242,7 @@ class Database:
     @property
     def gone(self) -> bool:
         """Whether the file that was opened is no longer the one at the path."""
-        return self._opened is not None and not _is_at(self.path, self._opened)
+        return self._connection is not None and not _is_at(self.path, self._opened)
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection | None]:
@@ -250,7 +250,7 @@ class Database:
         with self._guard, translated(self.path):
             if self._connection is None:
                 self._connection = open_existing(self.path, busy_s=self._busy_s)
-                self._opened = self.path.stat() if self._connection else None
+                self._opened = _file_at(self.path)
             yield self._connection
 
     @contextmanager
@@ -262,7 +262,7 @@ class Database:
         with self._guard, translated(self.path):
             if self._connection is None:
                 self._connection = create(self.path, busy_s=self._busy_s)
-                self._opened = self.path.stat()
+                self._opened = _file_at(self.path)
             if self.gone:
                 raise StoreError(
                     f"{self.path} was moved away or deleted while this session was open: what follows is not stored."
@@ -328,8 +328,14 @@ class WriterLock:
             self._file = -1
 
 
-def _is_at(path: Path, file: os.stat_result) -> bool:
+def _is_at(path: Path, file: os.stat_result | None) -> bool:
+    present = _file_at(path)
+    return present is not None and file is not None and os.path.samestat(present, file)
+
+
+def _file_at(path: Path) -> os.stat_result | None:
+    """None also where the file cannot be reached any more: a closed folder, a network disk that is away."""
     try:
-        return os.path.samestat(path.stat(), file)
-    except (FileNotFoundError, NotADirectoryError):
-        return False
+        return path.stat()
+    except OSError:
+        return None

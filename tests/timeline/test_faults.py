@@ -271,6 +271,25 @@ def test_a_database_that_is_deleted_under_an_open_session_is_told_and_not_writte
     assert {info.project for info in store.sessions()} == {"/q", "/r"}
 
 
+def test_a_database_that_can_no_longer_be_reached_is_told_and_what_is_open_can_be_read(directory: Path) -> None:
+    directory.chmod(0o777)
+    with unprivileged():
+        home = directory / "data"
+        home.mkdir()
+        store = SqliteStore(home / "ra.db")
+        timeline = store.create("/p")
+        timeline.append(prompt("one"))
+        home.chmod(0)
+        with pytest.raises(StoreError, match=r"was moved away or deleted"):
+            timeline.append(prompt("two"))
+        with pytest.raises(StoreError):
+            store.sessions()
+        assert [event.fact for event in timeline.events()] == [prompt("one")]
+        home.chmod(0o700)
+        timeline.append(prompt("back again"))
+        assert [info.project for info in store.sessions()] == ["/p"]
+
+
 def test_a_disk_that_is_full_from_the_start_is_told(tmp_path: Path) -> None:
     with largest_file(100), pytest.raises(StoreError, match="disk space"):
         SqliteStore(tmp_path / "timeline.db").learn_factor(Endpoint("", "", "m"), 1.5)
