@@ -51,29 +51,26 @@ class WireProvider:
         size_bytes = len(encode(body))
         begun = False
         try:
-            async with aclosing(self._answer(request, body)) as answer:
+            async with aclosing(self._answer(request, body, size_bytes)) as answer:
                 async for item in answer:
                     begun = begun or not isinstance(item, Sent)
                     yield item
+            return
         except UnexplainedRefusal as error:
             first = self._unexplained.is_first(str(error))
             if begun or not self._unexplained.may_be_overflow(size_bytes, str(error)):
                 raise
             if not first:
                 raise Overflowed(str(error), status=error.status, suspected=True) from error
-        else:
-            self._unexplained.take(size_bytes)
-            return
         # A faulty proxy refuses one request and accepts the next: only a repeated refusal suggests an overflow.
         try:
-            async with aclosing(self._answer(request, body)) as answer:
+            async with aclosing(self._answer(request, body, size_bytes)) as answer:
                 async for item in answer:
                     yield item
         except UnexplainedRefusal as error:
             raise Overflowed(str(error), status=error.status, suspected=True) from error
-        self._unexplained.take(size_bytes)
 
-    async def _answer(self, request: Request, body: JsonObject) -> AsyncGenerator[Streamed, None]:
+    async def _answer(self, request: Request, body: JsonObject, size_bytes: int) -> AsyncGenerator[Streamed, None]:
         reader = self._dialect.reader(request.model)
         broken: Unavailable | BadStream | None = None
         usage = reader.usage
@@ -89,7 +86,9 @@ class WireProvider:
                         yield (usage := reader.usage)
         except (Unavailable, BadStream) as error:
             broken = error
-        yield _end(reader, broken)
+        reply = _end(reader, broken)
+        self._unexplained.take(size_bytes)  # before the reply, after which a caller may close the stream
+        yield reply
 
 
 async def _paced(events: AsyncGenerator[JsonObject, None], silence_s: float) -> AsyncGenerator[JsonObject, None]:

@@ -4,9 +4,11 @@ import asyncio
 import random
 import time
 from email.utils import formatdate
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from ra.core.errors import AuthFailed, BadStream, Overflowed, ProviderError, QuotaExceeded, Unavailable
@@ -98,6 +100,28 @@ def test_a_lasting_refusal_is_not_tried_again(dialect: Any, fault: Fault, error:
     with LoopbackServer(dialect, [STEP], faults=[fault] * 2) as server:
         assert kinds(ask(dialect, server)) == [error]
     assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_a_size_that_was_taken_is_known_also_to_a_caller_that_stops_at_the_reply(dialect: Any) -> None:
+    def fault(number: int, _body: Any) -> Fault | None:
+        return Fault("status", status=400, message="Bad Request") if number else None
+
+    large = msgspec.structs.replace(REQUEST, messages=(say("user", "word " * 6000),))
+
+    async def main(url: str) -> None:
+        provider = connect(dialect, "m", ProviderSettings(base_url=url, api_key="k"), {}, data_dir=Path("unused"))
+        async with aclosing(provider.stream(large)) as answer:
+            while not isinstance(await anext(answer), Reply):
+                pass
+        with pytest.raises(UnexplainedRefusal):
+            async for _ in provider.stream(large):
+                pass
+        await provider.close()
+
+    with LoopbackServer(dialect, [STEP], faults=fault) as server:
+        asyncio.run(main(server.url))
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("transport", ["http", "sdk"])
