@@ -26,8 +26,8 @@ SUBCOMMANDS = {
 }
 """Subcommands that follow commands in any program."""
 
-ALSO_NOUNS = {"status", "info", "search", "edit", "export", "show"}
-"""Subcommands that may also end a short prompt: `web search`, `review status`."""
+ALSO_NOUNS = {"status", "info", "search", "edit", "export", "show", "login", "logout", "resume", *flags.PROVIDERS}
+"""Subcommands and providers that may also end a short prompt: `web search`, `review status`, `fix login`."""
 
 LOOKING = ("list", "ls", "show", "view")
 

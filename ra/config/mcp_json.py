@@ -57,7 +57,7 @@ def read(folders: Sequence[Path], root: Path, settings_folder: Path) -> McpFiles
         label = str(path) if is_own else shown(os.path.relpath(path, root))
         for name, settings in _servers(path, label, notes, None if is_own else root).items():
             if name in servers or len(servers) >= MAX_SERVERS:
-                why = f"is also in {servers[name].file} too" if name in servers else f"is beyond {MAX_SERVERS}"
+                why = f"is also in {servers[name].file}" if name in servers else f"is beyond {MAX_SERVERS}"
                 notes.append(f"{label}: the server {shown(name)} {why}; left out")
                 continue
             item = None if is_own else trust.server((label, name), {"name": name, **settings}, path.parent, root)

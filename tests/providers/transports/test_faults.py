@@ -3,8 +3,8 @@
 import asyncio
 import random
 import time
-from email.utils import formatdate
 from contextlib import aclosing
+from email.utils import formatdate
 from pathlib import Path
 from typing import Any
 
