@@ -45,7 +45,10 @@ FILES = {
 }
 """Endings that mark a word as a file name; `node.js` may be a prompt."""
 
-SHELL_WORDS = {"ls", "pwd", "cd", "cat", "git", "make", "pip", "npm", "pytest", "top", "ps", "vim", "nano", "man"}
+SHELL_WORDS = {
+    *("ls", "pwd", "cd", "cat", "git", "make", "pip", "npm", "pytest", "top", "ps", "vim", "nano", "man"),
+    *("bash", "sh", "zsh"),
+}
 
 
 class Meant(Value, frozen=True):
@@ -70,6 +73,8 @@ def on_command_line(argv: Sequence[str], program: str = "ra", *, piped: bool = F
     first = words[0].lower()
     if first == "help" and len(words) <= 2 and (len(words) == 1 or words[1] in flags.COMMANDS):
         return Meant(run=(*words[1:], "--help"))
+    if first == "help" and len(words) == 2 and (topic := _close(words[1], flags.COMMANDS)):
+        return Meant(f"There is no command {words[1]}; did you mean {program} help {topic}? {anyway}")
     if first == "version" and len(words) == 1:
         return Meant(run=("--version",))
     if not words[0].strip("?") and len(words) == 1:

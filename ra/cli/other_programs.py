@@ -27,7 +27,7 @@ ROWS = (
         "login signin sign-in apikey api-key auth", "key keys connect credentials", _KEY, "!ra doctor, which shows keys"
     ),
     Row("logout signout", "", "unset ANTHROPIC_API_KEY (or another provider's)", "!ra doctor, which shows keys"),
-    Row("whoami doctor", "account setup info health healthcheck bug", "ra doctor", "!ra doctor"),
+    Row("whoami doctor", "account setup info health healthcheck bug feedback", "ra doctor", "!ra doctor"),
     Row("", "status", "ra doctor", "/context, or /cost"),
     Row("", "debug verbose", 'ra -v "your question", or ra doctor', "!ra doctor"),
     # conversations
@@ -98,6 +98,7 @@ ROWS = (
     Row("", "commands man manual docs examples", "ra --help", "/help"),
     Row("", "demo tutorial quickstart onboarding welcome", "ra tour", "!ra tour"),
     Row("version", "about changelog", "ra --version, or ra doctor", "!ra --version"),
+    Row("", "license licence", "nothing: the licence is MIT", "nothing: the licence is MIT"),
     Row("update upgrade", "", "pip install --upgrade ra-agent", "!pip install --upgrade ra-agent"),
     Row("", "uninstall", "pip uninstall ra-agent"),
     Row("", "install", "ra local install (the embedded model), or ra --install-completion"),

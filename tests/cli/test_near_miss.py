@@ -36,6 +36,10 @@ from tests.cli.conftest import Shell
         (["tokens"], "ra context"),
         (["git"], "command of your shell"),
         (["cnotext"], "ra context"),
+        (["license"], "MIT"),
+        (["feedback"], "ra doctor"),
+        (["bash"], "command of your shell"),
+        (["help", "contxt"], "ra help context"),
     ],
 )
 def test_a_near_miss_is_exit_2_and_never_sent(shell: Shell, hello: LoopbackServer, words: list[str], hint: str) -> None:

@@ -14,7 +14,7 @@ from tests.cli.repl.pty_terminal import PtyTerminal
 
 
 def test_the_tour_plays_by_itself_without_key_and_network(shell: Shell) -> None:
-    done = shell.ra("tour", "--play")
+    done = shell.ra("tour", "--play", env={"COLUMNS": "60"})
     text = done.stdout.decode()
     assert done.returncode == 0
     in_order = [
@@ -36,6 +36,8 @@ def test_the_tour_plays_by_itself_without_key_and_network(shell: Shell) -> None:
     places = [text.find(words) for words in in_order]
     assert places == sorted(places), dict(zip(in_order, places, strict=True))
     assert -1 not in places
+    closing = text[text.index("What you have seen:") :].splitlines()
+    assert max(map(len, closing)) <= 60
     assert not (shell.home / ".local").exists()  # nothing of it is left in the user's own store
 
 

@@ -71,6 +71,8 @@ def models(
     heads = ["provider", "model", "window", "input", "output", "cache read", "cache write"]
     if rows:
         table.show(call.streams, heads, rows, right=(2, 3, 4, 5, 6))
+        if call.streams.out_tty:
+            call.streams.out("Prices are dollars per million tokens.\n")
     if learned:
         call.streams.out("\nLearned from errors and bills, for one address each (`ra models forget` drops it):\n")
         heads = ["model", "address", "window", "age", "tokens per o200k", "age", "taught by"]

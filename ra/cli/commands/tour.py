@@ -2,11 +2,14 @@
 
 import asyncio
 import contextlib
+import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated
@@ -31,6 +34,7 @@ from ra.cli.repl.tour_script import (
     FILES,
     LOG,
     MODEL,
+    MORNING,
     OPENING,
     STEPS,
     STEPS_AFTER,
@@ -43,7 +47,9 @@ app = typer.Typer(add_completion=False, help="See what ra does in two minutes. N
 
 WINDOW = 20_000  # tokens; small enough to fill up
 TRACE = Path("docs/traces/demo.jsonl")
+WIDTH = 78  # columns of what the tour says
 KILLED = -signal.SIGKILL
+MAIN = "from ra.cli.main import main; main()"
 
 
 @app.command()
@@ -60,17 +66,31 @@ def tour(
         play = True  # nobody can press a key
     with tempfile.TemporaryDirectory(prefix="ra-tour-") as folder:
         project = _project(Path(folder))
-        call.streams.out(OPENING.format(folder=project, model=MODEL))
+        _say(call, OPENING.format(folder=project, model=MODEL))
         first = _run(project, 1, play=play)
         if first == KILLED:
             call.streams.out("\nKilled, with no time to save anything. Now continue:\n$ ra -c\n")
             _script(project, ANSWERS_AFTER)
             _run(project, 2, play=play)
         if first in (0, KILLED):
-            call.streams.out(_closing(call, project))
+            _say(call, _closing(call, project))
     _embedded(call)
     _your_own(call, play=play)
     return 0
+
+
+def _say(call: CommandContext, text: str) -> None:
+    """Lines are broken between words. A path or a command that is longer than the terminal stays in one piece."""
+    width = min(shutil.get_terminal_size().columns, WIDTH)
+    for line in text.splitlines():
+        broken = textwrap.fill(
+            line,
+            width,
+            subsequent_indent="  " if line.startswith("- ") else "",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        call.streams.out(broken + "\n")
 
 
 def _project(folder: Path) -> Path:
@@ -92,10 +112,9 @@ def _script(project: Path, answers: list[dict[str, object]]) -> None:
 def _run(project: Path, stage: int, *, play: bool) -> int:
     """Runs a stage in a child process, because it gets killed. Restores the terminal afterwards."""
     words = ["tour", "--stage", str(stage), *(["--play"] if play else [])]
-    code = "from ra.cli.main import main; main()"
     env = os.environ | {"RA_HOME": str(project.parent / "data")}
     with _terminal_as_before():
-        return subprocess.run([sys.executable, "-c", code, *words], cwd=project, env=env, check=False).returncode
+        return subprocess.run([sys.executable, "-c", MAIN, *words], cwd=project, env=env, check=False).returncode
 
 
 @contextlib.contextmanager
@@ -162,14 +181,14 @@ def _closing(call: CommandContext, project: Path) -> str:
 def _embedded(call: CommandContext) -> None:
     """Asks the embedded model one question, if it is installed: the tour downloads nothing."""
     if not local.available(call.resolved.data_dir):
-        call.streams.out("The embedded model is not installed (ra local install: 98 MB, free, on this machine).\n")
+        _say(call, "The embedded model is not installed (ra local install: 98 MB, free, on this machine).\n")
         return
     question = "What is the capital of France?"
     call.streams.out(
         f'\nThe embedded model is tiny, free, and runs on this machine:\n$ ra --provider local "{question}"\n'
     )
     words = ["--provider", "local", "--no-session", "--no-tools", question]
-    subprocess.run([sys.executable, "-c", "from ra.cli.main import main; main()", *words], check=False)
+    subprocess.run([sys.executable, "-c", MAIN, *words], check=False)
 
 
 def _your_own(call: CommandContext, *, play: bool) -> None:
@@ -183,8 +202,15 @@ def _your_own(call: CommandContext, *, play: bool) -> None:
     if folders and not play and choose_on_terminal(question, {"n": "no", "y": "show"}, call.streams) == "y":
         _bench(_recent(folders))
     elif not folders and TRACE.is_file():
-        call.streams.out("\nWhat a recorded morning of work costs with each strategy (ra bench context --trace …):\n")
-        _bench([TRACE])
+        _say(call, _recorded_morning())
+
+
+def _recorded_morning() -> str:
+    """Two figures of `ra bench context`. Its table is for those who look for one."""
+    words = ["bench", "context", "--json", "--strategies", "nothing,auto", "--trace", str(TRACE)]
+    trace = json.loads(subprocess.run([sys.executable, "-c", MAIN, *words], stdout=subprocess.PIPE, check=True).stdout)
+    costs = {row["strategy"]: row["cost"] for row in trace["traces"][0]["rows"]}
+    return MORNING.format(calls=trace["traces"][0]["calls"], nothing=costs["nothing"], auto=costs["auto"])
 
 
 def _recent(folders: list[Path]) -> list[Path]:
@@ -197,6 +223,5 @@ def _recent(folders: list[Path]) -> list[Path]:
 
 
 def _bench(files: list[Path]) -> None:
-    code = "from ra.cli.main import main; main()"
     words = ["bench", "context", *(word for file in files for word in ("--trace", str(file)))]
-    subprocess.run([sys.executable, "-c", code, *words], check=False)
+    subprocess.run([sys.executable, "-c", MAIN, *words], check=False)

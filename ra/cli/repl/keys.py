@@ -3,8 +3,8 @@
 import time
 from typing import Protocol
 
-from prompt_toolkit.buffer import Buffer
-from prompt_toolkit.completion import CompleteEvent, get_common_complete_suffix
+from prompt_toolkit.buffer import Buffer, CompletionState
+from prompt_toolkit.completion import CompleteEvent, Completion, get_common_complete_suffix
 from prompt_toolkit.filters import Condition, Filter
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
@@ -160,18 +160,29 @@ def complete(buffer: Buffer) -> None:
     if menu is not None and menu.complete_index is not None:
         buffer.complete_next()
         return
-    completions = list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+    completions = _completions(buffer)
     if len(completions) == 1:
         buffer.cancel_completion()
         buffer.apply_completion(completions[0])
     elif completions and (common := get_common_complete_suffix(buffer.document, completions)):
         buffer.cancel_completion()
         buffer.insert_text(common)
-        buffer.start_completion()
-    elif menu is not None and menu.completions:
-        buffer.complete_next()
+        _open_menu(buffer)
     elif completions:
-        buffer.start_completion()
+        if menu is None or not menu.completions:
+            _open_menu(buffer)
+        if menu is not None:  # on the screen, or about to be
+            buffer.complete_next()
+
+
+def _completions(buffer: Buffer) -> list[Completion]:
+    return list(buffer.completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+
+
+def _open_menu(buffer: Buffer) -> None:
+    """At once: were it filled in the background, what the next Tab does would depend on how fast that is."""
+    completions = _completions(buffer)
+    buffer.complete_state = CompletionState(buffer.document, completions) if completions else None
 
 
 def take_reference(buffer: Buffer) -> bool:
@@ -189,7 +200,7 @@ def take_reference(buffer: Buffer) -> bool:
     else:
         buffer.complete_state = None
     if buffer.document.text_before_cursor.endswith("/"):
-        buffer.start_completion()
+        _open_menu(buffer)
     elif not buffer.document.text_after_cursor:
         buffer.insert_text(" ")
     return True

@@ -24,17 +24,19 @@ def count(items: list[dict]) -> int:
 }
 
 LOG = "test-run.log"
+CHECKS = (
+    "the customer pays by card",
+    "the order is sent to the right address",
+    "the cart is empty again after the order",
+    "a guest can order without an account",
+    "the voucher is taken off the total",
+)
 
 
 def log() -> str:
     """A long log with one important line."""
-    lines = [
-        f"12:{n // 60:02}:{n % 60:02} test_{n:03} checkout step {n * 7919 % 1000:03}, item {n * 31 % 97}: ok"
-        for n in range(420)
-    ]
-    lines[137] = (
-        "12:02:17 test_137 FAILED: total() returned 9.99 for 3 items, expected 29.97 (cart.py:10, ticket SHOP-482)"
-    )
+    lines = [f"test_{n:03} ok: {CHECKS[n * 7 % len(CHECKS)]}" for n in range(420)]
+    lines[137] = "test_137 FAILED: total() returned 9.99 for 3 items, expected 29.97 (cart.py:10, ticket SHOP-482)"
     return "\n".join(lines) + "\n"
 
 
@@ -78,7 +80,9 @@ ANSWERS: list[dict[str, object]] = [
 ANSWERS_AFTER: list[dict[str, object]] = [
     {
         "text": "I was writing the changelog when the process ended. Here it is, whole:\n\n"
-        "- The cart multiplies each price by its quantity (SHOP-482).",
+        "- The cart multiplies each price by its quantity (SHOP-482).\n"
+        "- Three of one thing no longer cost as much as one.\n"
+        "- A test covers carts with several of one thing.",
         "paceS": 0.02,
     },
 ]
@@ -108,10 +112,15 @@ STEPS = (
         "the status line.",
         f"Read {LOG} and tell me how the tests went.",
     ),
-    TourStep("What fills the window, which part is in the provider's cache, and what it has cost:", "/context"),
+    TourStep(
+        "What fills the window, which part is in the provider's cache, and what it has cost. In the status line, "
+        '"hit" is the part of the last call that came from the cache, "warm" is how long the cache lasts.',
+        "/context",
+    ),
     TourStep(
         "4 of 6 · Compaction hides old messages from the model, so that every later call is smaller and cheaper. ra "
-        "shows you the price first: of a call now, of a call afterwards, and of the change itself. Press y to accept.",
+        "shows you the price first: of a call now, of a call afterwards, and of the change itself (the rewrite). "
+        "truncate leaves a note in place of the messages, digest an index, summarize a summary. Press y to accept.",
         "/compact",
         keys=("y",),
     ),
@@ -129,7 +138,7 @@ STEPS = (
 
 STEPS_AFTER = (
     TourStep("The whole conversation is back, up to where it stopped. Press Enter to continue.", ""),
-    TourStep("What the conversation would have cost, by source:", "/cost"),
+    TourStep("What a real model would have charged for this conversation, by source:", "/cost"),
 )
 
 OPENING = """\
@@ -146,14 +155,16 @@ Press Ctrl-D to end the tour at any time.
 
 CLOSING = """
 What you have seen:
-- Compaction hid the log from the model. A call used to send {before}
-  tokens and now sends {after}. You saw what the change would cost
-  before you accepted it.
-- Nothing is deleted. To read a text back word for word, type /recall
-  and a few of its words. The model has a tool that does the same.
-- Each step is on disk before the next one begins, so ra -c continues
-  after any crash.
+- Compaction hid the log from the model. A call used to send {before} tokens and now sends {after}. You saw what the \
+change would cost before you accepted it.
+- Nothing is deleted. To read a text back word for word, type /recall and a few of its words. The model has a tool \
+that does the same.
+- Each step is on disk before the next one begins, so ra -c continues after any crash.
 
-Next: set ANTHROPIC_API_KEY (or OPENAI_API_KEY, GEMINI_API_KEY), then
-type ra. /help lists the commands.
+Next: set ANTHROPIC_API_KEY (or OPENAI_API_KEY, GEMINI_API_KEY), then type ra. /help lists the commands.
+"""
+
+MORNING = """
+A recorded morning of work, {calls} calls, cost ${nothing:.2f} without compaction. With --compaction auto it costs \
+${auto:.2f}. To compare all strategies: ra bench context --trace docs/traces/demo.jsonl
 """

@@ -190,6 +190,17 @@ def test_tab_goes_through_a_menu_and_enter_goes_on_into_a_folder(start: Start, s
     terminal.wait(lambda: "@docs/one.md" not in terminal.text)  # the menu is gone
 
 
+def test_a_second_tab_takes_the_first_line_however_fast_it_comes(start: Start, shell: Shell) -> None:
+    for name in ("docs/one.md", "docs/two.md"):
+        (shell.project / name).parent.mkdir(exist_ok=True)
+        (shell.project / name).write_text("")
+    terminal = start()
+    terminal.type("see @do" + TAB + TAB)
+    terminal.wait("› see @docs/one.md\n")
+    terminal.type(TAB)
+    terminal.wait("› see @docs/two.md\n")
+
+
 def test_a_paste_into_a_terminal_that_does_not_mark_pastes_sends_nothing(start: Start, model: Model) -> None:
     terminal = start()
     terminal.type("explain ")

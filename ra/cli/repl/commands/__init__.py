@@ -50,6 +50,7 @@ KEYS = {
     "Ctrl-O": "unfold the last tool calls",
     "Ctrl-Z, Ctrl-D": "suspend, leave",
     "@path, url:…": "attach a file, a folder, a page",
+    "status line": "hit: share of the last call that came from the cache; warm: how long the cache lasts",
     "!command": "run it in your shell; its output is sent with the next prompt",
 }
 

@@ -23,7 +23,7 @@ async def compact(repl: Repl, argument: str) -> None:
         raise UsageError("There is nothing to compact yet; ask something first.")
     usual = session.recipe.compaction.strategy
     plan = await asyncio.to_thread(session.preview_compaction)
-    repl.show(previewed(plan))
+    repl.say(previewed(plan).rstrip())
     if not plan.worth:
         return
     alternatives = {key: name for key, name in OFFERED.items() if name != usual}
