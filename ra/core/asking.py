@@ -1,5 +1,6 @@
 """The questions that a face asks its user (may this tool call run? what goes into this form?) and their answers."""
 
+import math
 from collections.abc import Awaitable, Callable
 from typing import Literal, get_args
 
@@ -99,9 +100,12 @@ def _choice(field: Field, text: str) -> str:
 
 def _number(text: str, kind: type[int] | type[float], hint: str) -> int | float:
     try:
-        return kind(text)
+        number = kind(text)
     except ValueError as error:
         raise ValueError(hint) from error
+    if not math.isfinite(number):  # JSON has neither nan nor inf
+        raise ValueError(hint)
+    return number
 
 
 def field_label(field: Field) -> str:

@@ -129,7 +129,8 @@ def test_a_field_reads_what_a_person_types_and_says_what_would_be_right() -> Non
     tags = Field("tags", choices=("a", "b"), many=True)
     assert (read_field(days, " 3 "), read_field(colour, "2"), read_field(colour, "")) == (3, "green", "red")
     assert (read_field(tags, "1, b"), read_field(Field("x", kind="boolean"), "Y")) == (["a", "b"], True)
-    for field, text in ((days, ""), (days, "many"), (colour, "blue"), (Field("x", kind="number"), "x")):
+    number = Field("x", kind="number")
+    for field, text in ((days, ""), (days, "many"), (colour, "blue"), (number, "x"), (number, "nan"), (number, "-inf")):
         with pytest.raises(ValueError, match=r"^(An answer|Choose|Type)"):
             read_field(field, text)
     assert field_label(colour) == "colour (1 red, 2 green; Enter: red): "
