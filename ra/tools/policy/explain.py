@@ -1,4 +1,4 @@
-"""Explain a decision to a person: part by part, and rule by rule."""
+"""Explains a decision to a person: part by part, and rule by rule."""
 
 from collections.abc import Sequence
 from typing import Literal
@@ -12,7 +12,7 @@ from ra.tools.policy.shell import SimpleCommand, parse
 
 
 class PartView(Value, frozen=True):
-    """A command inside the command. `nested`: it stands in a substitution, or is given to a program that runs it."""
+    """A command inside the command. `nested`: it occurs in a substitution, or is passed to a program that runs it."""
 
     text: str
     words: str
@@ -20,7 +20,7 @@ class PartView(Value, frozen=True):
 
 
 class Explanation(Value, frozen=True):
-    """`decision` is what happens where somebody can be asked; elsewhere `ask` is refused. `rule` would allow it."""
+    """`decision` applies if there is somebody to ask; otherwise `ask` means a refusal. `rule` would allow the call."""
 
     decision: Literal["allow", "ask", "deny"]
     reason: str
@@ -33,7 +33,7 @@ class Explanation(Value, frozen=True):
 
 
 def explain(call: ToolCall, rules: Sequence[Rule], place: Project) -> Explanation:
-    """Raises Mistake for a path that cannot be one."""
+    """Raises Mistake for an invalid path."""
     parts: tuple[PartView, ...] = ()
     unclear = ""
     if call.name == "Bash":
@@ -55,7 +55,7 @@ def explain(call: ToolCall, rules: Sequence[Rule], place: Project) -> Explanatio
 
 
 def _words(part: SimpleCommand, rules: Sequence[Rule], place: Project, command: str, *, first: bool) -> str:
-    """Which rule speaks of one part."""
+    """Says which rule decides about one part."""
     for action in ("deny", "ask"):
         for rule in rules:
             if rule.action == action and part_matches(rule, part, command):

@@ -1,7 +1,7 @@
-"""What a glob matches: one translation to a regular expression, for rules and for files.
+"""Translates globs to regular expressions, for rules and for files.
 
-Models and projects write globs, and `*a*a*a*b` as `.*a.*a.*a.*b` takes for ever on a long text without b. Whatever
-stands between two wildcards may as well be found where it comes first, so the expression never goes back on that.
+Models and projects write globs, and `*a*a*a*b` as `.*a.*a.*a.*b` takes for ever on a long text without b. The text
+between two wildcards may as well match at its first occurrence, so the expression never backtracks into it.
 """
 
 import re
@@ -14,10 +14,10 @@ MAX_CHOICES = 1000  # of the braces in one glob
 
 @lru_cache(maxsize=512)
 def glob_regex(pattern: str, *, paths: bool = False, word_end: bool = False) -> re.Pattern[str]:
-    """A glob with `*` and `?`; a backslash takes the next sign as it is.
+    """A glob with `*` and `?`; a backslash escapes the next character.
 
-    In paths `*` stays inside a name, `**` crosses folders, and `[a-z]` and `{a,b}` mean what they mean in a shell.
-    With `word_end`, ` *` at the end also covers nothing at all: `npm run *` speaks of `npm run` too.
+    In paths, `*` stays inside a name, `**` crosses folders, and `[a-z]` and `{a,b}` mean what they mean in a shell.
+    With `word_end`, ` *` at the end also matches nothing: `npm run *` covers `npm run`, too.
     """
     tail = ""
     if word_end and pattern.endswith(" *"):
@@ -32,14 +32,14 @@ _WITHIN, _ACROSS, _FOLDERS = "[^/]*?", ".*?", "(?:.*?/)??"
 
 
 def _tokens(pattern: str, *, paths: bool) -> Iterator[str]:
-    """The wildcards, and an expression for each single sign."""
+    """The wildcards, and an expression for each single character."""
     place, last = 0, "/"
     while place < len(pattern):
         sign, length = pattern[place], 1
         if sign == "\\" and place + 1 < len(pattern):
             piece, length = re.escape(pattern[place + 1]), 2
         elif paths and pattern.startswith("**/", place) and last == _ACROSS:
-            piece, length = "", 3  # `****/`: the wildcard before it crosses folders already
+            piece, length = "", 3  # `****/`: the previous wildcard crosses folders already
         elif paths and pattern.startswith("**/", place) and last in ("/", _FOLDERS):
             piece, length = _FOLDERS, 3
         elif paths and pattern.startswith("**", place):
@@ -63,17 +63,17 @@ def _one_of(match: re.Match[str]) -> str:
     expression = f"[{'^/' if match[1] else ''}{body}]"
     try:
         re.compile(expression)
-    except re.error:  # [z-a] has no members: the signs are themselves
+    except re.error:  # [z-a] has no members: the characters are literal
         return re.escape(match[0])
     return expression
 
 
 def _expression(tokens: list[str]) -> str:
-    """Pieces between wildcards. One that another wildcard of the same reach follows is final where it is first found.
+    """Matches a piece at its first occurrence for good if a wildcard of the same reach follows it.
 
-    A piece behind `*` must be followed by a `*` of the same folder; one behind `**` by any `**`.
+    A piece after `*` must be followed by a `*` in the same folder; one after `**` by any `**`.
     """
-    pieces: list[list[str]] = [[]]  # each begins with its `**` or `**/`, apart from the first
+    pieces: list[list[str]] = [[]]  # each but the first begins with its `**` or `**/`
     for token in tokens:
         if token in (_ACROSS, _FOLDERS):
             pieces.append([])
@@ -84,7 +84,7 @@ def _expression(tokens: list[str]) -> str:
 
 
 def _within(piece: list[str]) -> Iterator[str]:
-    """The same for `*` between folders."""
+    """The same for each `*` between two slashes."""
     place = 0
     while place < len(piece):
         end = place + 1
@@ -103,13 +103,13 @@ def _within(piece: list[str]) -> Iterator[str]:
 
 
 def _choices(pattern: str) -> list[str]:
-    """`a{b,c}` is `ab` or `ac`. Where there would be too many, the braces are taken as they are."""
+    """`a{b,c}` becomes `ab` and `ac`. With too many choices, the braces are literal."""
     choices = _expanded(pattern)
     return choices if choices is not None else [re.sub(r"([{},])", r"\\\1", pattern)]
 
 
 def _expanded(pattern: str) -> list[str] | None:
-    """None when there are too many."""
+    """None if there are too many."""
     parts: list[list[str]] = []
     place, count = 0, 1
     while place < len(pattern):
@@ -132,7 +132,7 @@ def _expanded(pattern: str) -> list[str] | None:
 
 
 def _group(pattern: str, place: int) -> tuple[list[str], int] | None:
-    """What the brace here chooses from, and where it ends; None if it is never closed or holds no comma."""
+    """The choices of the brace here, and its end; None if it is never closed or contains no comma."""
     depth, start, options = 0, place + 1, []
     position = place
     while position < len(pattern):

@@ -1,4 +1,4 @@
-"""Classify a path: inside the project or not, protected, a secret; and how a path is read and shown."""
+"""Classifies paths (inside the project, protected, secret), resolves them and formats them."""
 
 import contextlib
 import os
@@ -25,32 +25,32 @@ EDITOR_NAMES = (
     *(".mise.toml", "mise.toml", ".mise.local.toml", "mise.local.toml", ".mise", ".autoenv.zsh", ".env.zsh"),
     *(".devcontainer.json", ".dir-locals-2.el", ".helix", ".fleet", ".nova", ".local.vimrc", ".husky"),
     *("*.code-workspace", "*.sublime-project"),
-    # What tells other agents what to do, or what they start.
+    # Files that instruct other agents, or name programs that they start.
     *("AGENTS.override.md", "CLAUDE.local.md", "GEMINI.md", ".gemini", ".codex", ".opencode", "opencode.json"),
     *(".kiro", ".roo", ".clinerules", ".windsurf", ".continue", ".aider.conf.yml", ".junie", ".qwen", "crush.json"),
     *(".amazonq", ".augment", ".trae", ".vs", ".ycm_extra_conf.py", "AGENT.md", "WARP.md", ".goosehints", ".rules"),
     *(".augment-guidelines", ".github/instructions", ".github/prompts", ".github/agents", ".config/lefthook*"),
     *("mise.*.toml", ".mise.*.toml", "mise/config.toml", ".config/mise", ".config/mise.toml"),
     *(".vim", ".lazy.lua", ".theia", ".direnv/*.rc", ".direnv/bin"),
-    # Prompts of shells ask these for a version, and they start the program that the file names.
+    # Shell prompts ask these for a version, and they start the program that the file names.
     *(".tool-versions", "rust-toolchain", "rust-toolchain.toml"),
     # Other version control systems run programs that their configuration names, as git does.
     *(".hg/hgrc", ".hg/sharedpath", ".jj/repo/config.toml", ".jj/workspace-config.toml", ".sl/config"),
-    # Interactive programs run a file with such a name in the folder where they are started.
+    # Interactive programs run a file of this name in their working directory.
     *(".pdbrc", ".irbrc", ".pryrc", ".rdbgrc", ".byebugrc", ".rprofile", ".rdata", ".ghci", ".ocamlinit"),
     *(".iex.exs", ".perldb", ".octaverc", ".jdbrc", ".renviron", ".gvimrc", "_vimrc", "_exrc", ".rvmrc"),
-    # Editors start package managers when a folder is opened. These name programs, and registries that are sent keys.
+    # Editors start package managers when they open a folder. These name programs, and registries that receive keys.
     *(".npmrc", ".yarnrc", ".yarnrc.yml", ".pnpmfile.cjs", "bunfig.toml", ".cargo/config", ".cargo/config.toml"),
     *(".mvn/jvm.config", ".mvn/maven.config", ".mvn/extensions.xml", ".prototools", ".externaltoolbuilders", ".ccls"),
 )
-"""What editors, shells, git and other agents obey as soon as it is there."""
+"""Files that editors, shells, git and other agents obey as soon as they exist."""
 
 ROOT_NAMES = (
     *(".pre-commit-config.yaml", "prek.toml", ".overcommit.yml", ".git-hooks", "captainhook.json", "grumphp.yml"),
     *("lefthook.*", "lefthook-local.*", ".lefthook.*", ".lefthook-local.*", ".lefthook", ".lefthook-local"),
     *(".rusty-hook.toml", "hk.pkl", ".hk.pkl"),
 )
-"""What installed hooks of git start, which look for it at the top of the project."""
+"""Files that installed hooks of git run, looking for them at the top of the project."""
 
 
 def _words(text: str) -> tuple[str, ...]:
@@ -70,11 +70,11 @@ CREDENTIALS = (
     *_words(".git-credentials .vault-token .my.cnf .env .bash_history .zsh_history .python_history .psql_history"),
     *_words(".mysql_history .node_repl_history"),
 )
-"""What a box hides below the home directory."""
+"""Paths below the home directory that a sandbox hides."""
 
 
 def protected(relative: str, instructions: tuple[str, ...] = INSTRUCTION_FILES) -> str:
-    """Why a path below the project is not simply written, or "" when it is."""
+    """Why a path below the project is protected from writing, or "" if it is not."""
     parts = [fold(part) for part in relative.split(os.sep) if part not in ("", ".")]
     for folder in OWN_DIRS:
         if folder in parts:
@@ -98,7 +98,7 @@ _answers: ContextVar[dict[str, str] | None] = ContextVar("answers", default=None
 
 @contextlib.contextmanager
 def one_answer() -> Iterator[None]:
-    """During one call a path leads to one place: what was judged is what is used, whatever is put there meanwhile."""
+    """During one call a path resolves to one place: the call uses what was judged, whatever replaces it meanwhile."""
     token = _answers.set({})
     try:
         yield
@@ -116,15 +116,15 @@ def real_path(path: str) -> str:
 
 
 class Project(Value, frozen=True):
-    """Where calls happen: what is the project, what is free there.
+    """The place of the calls: the project, and what is free in it.
 
-    `edits`: what becomes of writes by the file tools in the project. `read_only`: the user wants it changed by nobody,
-    commands included. `boxed`: Bash has an OS sandbox; `trouble`:
-    it has one with a weakness in this project, so commands are asked for. `container`: the user turned the sandbox off,
-    because the machine is one itself. `free`: tools that touch nothing outside ra.
-    `roots`: tools that are held to a folder of their own. `runs`: files that ra itself runs outside any box, such as
-    hooks, and folders where such code is looked for: who can write them is out of the box. `programs`: those of them
-    that are folders of PATH; packages are installed there, but nothing may take the place of a program elsewhere.
+    `edits`: the permission for the file tools to write in the project. `read_only`: nothing may change the project,
+    commands included. `boxed`: Bash has an OS sandbox; `trouble`: the sandbox has a weakness in this project, so
+    commands are asked for. `container`: the user turned the sandbox off, because the machine is one itself. `free`:
+    tools that touch nothing outside ra. `roots`: tools that are confined to a folder of their own. `runs`: files that
+    ra itself runs outside any sandbox, such as hooks, and the folders where it looks for such code: whoever can write
+    them escapes the sandbox. `programs`: those of them that are in PATH; packages may be installed there, but none may
+    shadow a program elsewhere.
     """
 
     root: str
@@ -143,7 +143,7 @@ class Project(Value, frozen=True):
     real: Callable[[str], str] = real_path
 
     def joined(self, path: str, tool: str = "") -> str:
-        """The path as the model meant it, from the tool's own folder. Raises Mistake for what no file can be called."""
+        """The path that the model means, from the tool's own folder. Raises Mistake for an impossible file name."""
         if "\0" in path:
             raise Mistake("A path cannot hold a NUL character.")
         try:
@@ -155,11 +155,11 @@ class Project(Value, frozen=True):
         return os.path.join(self.roots.get(tool, self.cwd), path)
 
     def resolve(self, path: str, tool: str = "") -> str:
-        """The path that would really be touched. Not normalised first: `link/..` is above the link's target."""
+        """The path that would really be touched. Not normalized first: `link/..` is above the link's target."""
         return self.real(self.joined(path, tool))
 
     def inside(self, real: str, tool: str = "") -> str | None:
-        """The path relative to the project, None when it lies outside (or outside the folder the tool is held to)."""
+        """The path relative to the project, None outside it (or outside the folder that the tool is confined to)."""
         root = self.real(self.root)
         held_to = self.real(self.roots.get(tool, root))
         if real != held_to and not real.startswith(held_to.rstrip(os.sep) + os.sep):
@@ -167,16 +167,16 @@ class Project(Value, frozen=True):
         return os.path.relpath(real, root)
 
     def runs_from(self, path: str) -> bool:
-        """Whether ra would run what stands there."""
+        """Whether ra would run this file."""
         return any(path == run or path.startswith(run.rstrip(os.sep) + os.sep) for run in self.runs)
 
 
 def program(name: str, root: str) -> str | None:
-    """Where a program lies that ra itself starts. Not in the project: there a command in the box could put another.
+    """The path of a program that ra itself starts. Never in the project, where a sandboxed command could plant one.
 
-    A project's environment is often the first of PATH, and nobody but the model may have written it.
+    A project's environment is often the first entry of PATH, and may have been written only by the model.
     """
-    import shutil  # 2 ms, and only a search or a command needs it
+    import shutil  # start-up time: 2 ms, only for a search or a command
 
     below = os.path.realpath(root).rstrip(os.sep) + os.sep
     folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
@@ -185,11 +185,11 @@ def program(name: str, root: str) -> str | None:
 
 
 def shown(path: str) -> str:
-    """A path on one line of text: quoted when a control character is in it, invalid bytes replaced."""
+    """A path on one line of text: quoted if it contains a control character, invalid bytes replaced."""
     clean = re.sub("[\ud800-\udfff]", "\ufffd", path)
     return msgspec.json.encode(clean).decode() if any(ord(c) < 32 or ord(c) == 127 for c in clean) else clean
 
 
 def relative_to(path: str, base: str) -> str:
-    """Short for the eye: below `base` relative, elsewhere absolute."""
+    """A short form for people: relative below `base`, otherwise absolute."""
     return os.path.relpath(path, base) if Path(path).is_relative_to(base) else path

@@ -1,8 +1,8 @@
 """Decides whether a call may run, from the call, the rules and the place alone.
 
-deny > ask > allow > what the place permits. Reads in the project are free, and so is Bash in the sandbox; writes by the
-file tools where `place.edits` says so. Protected paths, paths outside and secrets ask, whatever a bare rule allows.
-An allow rule for Bash stops a question and opens the network; the command stays in the sandbox. Only an exact rule with
+deny > ask > allow > the default of the place. Reads in the project are free, and so is Bash in the sandbox; the file
+tools may write if `place.edits` says so. Protected paths, paths outside and secrets ask, whatever a bare rule allows.
+An allow rule for Bash skips a question and opens the network; the command stays in the sandbox. Only an exact rule with
 `outside`, or the user's answer to a question, lets a command out.
 """
 
@@ -35,14 +35,15 @@ if TYPE_CHECKING:
 READERS = ("Read", "LS", "Glob", "Grep")
 WRITERS = ("Write", "Edit")
 GIT_WRITES = "@git"
-"""The pattern of a rule that covers all git commands that write, and nothing else."""
+"""The pattern of a rule for all git commands that write, and nothing else."""
 
 HARMLESS = (("true",), ("false",), (":",), ("pwd",))
 
 
 class Allow(Value, frozen=True):
-    """`outside`: the command runs outside the sandbox, because the user said so. `network`: it has one in it.
-    `git`: the repository can be written, except for its configuration and hooks.
+    """`outside`: the command runs outside the sandbox, with the user's consent. `network`: the sandbox has a network.
+
+    `git`: the command may write the repository, except for its configuration and hooks.
     """
 
     reason: str = ""
@@ -52,8 +53,9 @@ class Allow(Value, frozen=True):
 
 
 class Ask(Value, frozen=True):
-    """`rule` would allow it without asking. `outside` and `git`: so it would run. `edits`: it is a plain write in the
-    project, and the user may let all of them pass for the rest of the session.
+    """`rule` would allow the call without a question. `outside` and `git` say how it would run.
+
+    `edits`: it is a plain write in the project, and the user may allow all of them for the rest of the session.
     """
 
     reason: str
@@ -71,7 +73,7 @@ Decision = Allow | Ask | Deny
 
 
 def decide(call: ToolCall, rules: Sequence[Rule], place: Project) -> Decision:
-    """Raises Mistake for a path that cannot be one."""
+    """Raises Mistake for an invalid path."""
     concerned = [rule for rule in rules if speaks_of(rule, call.name)]
     if call.name == "Bash":
         return _decide_bash(call, concerned, place)
@@ -101,7 +103,7 @@ def rules_from(settings: Iterable[RuleSettings]) -> tuple[Rule, ...]:
 
 
 def _strongest(matching: Sequence[Rule], *, outside: bool = False) -> Decision | None:
-    """What the strongest of these rules says; an `ask` about a command that would run `outside` says so."""
+    """The decision of the strongest matching rule. An `ask` says so if the command would run `outside`."""
     by_action = {rule.action: rule for rule in reversed(matching)}
     if rule := by_action.get("deny"):
         return Deny(f"the rule deny {rule} forbids it")
@@ -113,7 +115,7 @@ def _strongest(matching: Sequence[Rule], *, outside: bool = False) -> Decision |
 
 
 def _matches_value(rule: Rule, call: ToolCall) -> bool:
-    """For tools without a path or a command: a pattern speaks of the address, or of any text argument."""
+    """For tools without a path or a command: a pattern matches the address, or any text argument."""
     if rule.bare:
         return True
     values = [call.args["url"]] if "url" in call.args else list(call.args.values())
@@ -130,7 +132,7 @@ def _decide_path(call: ToolCall, rules: Sequence[Rule], place: Project) -> Decis
     relative = place.inside(real, call.name)
     concern = _concern(call.name, path, lexical, real, relative, place)
     matching = [rule for rule in rules if _path_rule_matches(rule, lexical, real, place)]
-    # A bare rule says that the tool may be used, not that what is protected may be touched with it.
+    # A bare rule permits the tool, not access to protected files with it.
     named = [rule for rule in matching if rule.action != "allow" or not concern or not rule.bare]
     if call.name in WRITERS and place.read_only:
         return Deny("edits are off")
@@ -152,12 +154,12 @@ def _decide_path(call: ToolCall, rules: Sequence[Rule], place: Project) -> Decis
 def _path_rule_matches(rule: Rule, lexical: str, real: str, place: Project) -> bool:
     if rule.bare or path_matches(rule.pattern, real, place):
         return True
-    # What is forbidden is forbidden by each of its names; what is allowed is where the path really leads.
+    # A path is denied under each of its names, but allowed only under the one that it resolves to.
     return rule.action != "allow" and path_matches(rule.pattern, lexical, place)
 
 
 def _concern(tool: str, path: str, lexical: str, real: str, relative: str | None, place: Project) -> str:
-    """Why this path is not simply free."""
+    """Why this path needs permission."""
     name = shown(path)
     if relative is None:
         held = place.roots.get(tool)
@@ -176,15 +178,15 @@ def _concern(tool: str, path: str, lexical: str, real: str, relative: str | None
 
 
 def _decide_bash(call: ToolCall, rules: Sequence[Rule], place: Project) -> Decision:
-    from ra.tools.policy.shell import ShellScript, parse  # a shell parser, for no call but this
+    from ra.tools.policy.shell import ShellScript, parse  # start-up time: a shell parser, only for Bash
 
     command = str(call.args.get("command") or "")
     if not command.strip():
         return Allow("nothing runs")
-    has_box = place.boxed or bool(place.trouble)  # a box with a weakness is better than none
+    has_box = place.boxed or bool(place.trouble)  # a sandbox with a weakness is better than none
     wants_out = call.args.get("outside") is True
     outside = wants_out or not has_box
-    needless = not rules and not outside and "git" not in command  # then spare the parser's 30 ms
+    needless = not rules and not outside and "git" not in command  # spares the parser's 30 ms
     script = ShellScript(()) if needless else parse(command)
     if script.hopeless:
         return Deny("the command nests too deeply to be judged")
@@ -202,20 +204,20 @@ def _decide_bash(call: ToolCall, rules: Sequence[Rule], place: Project) -> Decis
     if place.read_only and any(writes_git(part.words) for part in script.parts):
         return Deny("edits are off, and git would write to the repository")
     if not outside and place.boxed and any(writes_git(part.words) for part in script.parts if not part.nested):
-        if call.args.get("background"):  # what it writes is looked through only when it ends
+        if call.args.get("background"):  # its files are checked only when it ends
             return Deny("git commands that write cannot run in the background")
         return _decide_git(script, rule, rules)
     if not outside and (rule or not place.trouble):
         return Allow(f"the rule allow {rule}", network=True) if rule else Allow("it runs in the sandbox")
     why = "there is no sandbox to run it in" if outside else place.trouble
     why = "it asks to leave the sandbox" if wants_out and has_box else why
-    # A rule would not stop this question: it covers only literal words, and lets nothing out.
+    # A rule would not prevent this question: it covers only literal words, and lets nothing out.
     useless = script.broken or script.unclear or (wants_out and has_box)
     return Ask(why, rule="" if useless else f"Bash({literal(command.strip())})", outside=outside)
 
 
 def _decide_git(script: "ShellScript", covering: Rule | None, rules: Sequence[Rule]) -> Decision:
-    """For a command in the box that writes to the repository: one question covers the rest of the session."""
+    """Decides about a sandboxed command that writes the repository: one question covers the rest of the session."""
     if covering:
         return Allow(f"the rule allow {covering}", network=True, git=True)
     allows = [rule for rule in rules if rule.action == "allow" and not rule.outside]
@@ -228,14 +230,14 @@ def _decide_git(script: "ShellScript", covering: Rule | None, rules: Sequence[Ru
 
 
 def _leaving(command: str, script: "ShellScript", rules: Sequence[Rule], place: Project) -> Rule | None:
-    """The rule by which exactly this command may run outside. It does not hold in another repository."""
+    """The rule that lets exactly this command run outside. Does not apply in another repository."""
     if script.unclear or not _own_repository(place.real(place.cwd), place):
         return None
     return next((rule for rule in rules if rule.outside and unescaped(rule.pattern) == command.strip()), None)
 
 
 def part_matches(rule: Rule, part: "SimpleCommand", command: str) -> bool:
-    """For deny and ask: the words as they are, and with the program's name without its folder."""
+    """For deny and ask: matches the words as they are, and with the program's name without its folder."""
     if not part.words:
         return rule.bare
     short = (part.words[0].rsplit("/", 1)[-1], *part.words[1:])
@@ -244,11 +246,11 @@ def part_matches(rule: Rule, part: "SimpleCommand", command: str) -> bool:
 
 
 def _allowing(command: str, script: "ShellScript", rules: Sequence[Rule], place: Project) -> Rule | None:
-    """The rule that allows the whole command (the first of them, when several cover it together), else None."""
+    """The rule that allows the whole command (the first, if several cover it together), else None."""
     allows = [rule for rule in rules if rule.action == "allow" and not rule.outside]
     bare = next((rule for rule in allows if rule.bare), None)
-    # In a container "everything" is everything, unless other rules make exceptions that an unclear command could slip
-    # past. Elsewhere a rule covers literal words only: of others nobody knows what they will be.
+    # In a container "everything" is everything, unless other rules make exceptions that an unclear command could
+    # bypass. Elsewhere a rule covers literal words only: other words are unknown until the command runs.
     exceptions = any(rule.action != "allow" for rule in rules)
     if script.guessed and exceptions:
         bare, allows = None, [rule for rule in allows if not rule.bare]
@@ -260,7 +262,7 @@ def _allowing(command: str, script: "ShellScript", rules: Sequence[Rule], place:
         if rule.exact and unescaped(rule.pattern) == command.strip():
             return rule  # the user wrote, or was shown, exactly this text
     if not (place.boxed or place.trouble or place.container):
-        return None  # without a box a wildcard would stand for whatever a program's options can do
+        return None  # without a sandbox, a wildcard would include everything that a program's options can do
     if bare:
         return bare
     used = []
@@ -275,7 +277,7 @@ def _allowing(command: str, script: "ShellScript", rules: Sequence[Rule], place:
 
 
 def allows_part(rule: Rule, part: "SimpleCommand") -> bool:
-    """Whether a rule covers one command. A wildcard does not stand for a command that is passed to a program."""
+    """Whether a rule covers one command. A wildcard does not cover a command that is passed to a program."""
     if rule.bare:
         return True
     spelled = rule.exact or fixed_words(rule.pattern) >= must_spell(part.words)
@@ -283,7 +285,7 @@ def allows_part(rule: Rule, part: "SimpleCommand") -> bool:
 
 
 def harmless_cd(part: "SimpleCommand", place: Project) -> bool:
-    """`cd` to a folder of the project that is no repository of its own."""
+    """`cd` to a folder of the project that is not a repository of its own."""
     if len(part.words) != 2 or part.words[0] != "cd" or part.words[1].startswith("-"):
         return False
     real = place.resolve(part.words[1])
@@ -291,7 +293,7 @@ def harmless_cd(part: "SimpleCommand", place: Project) -> bool:
 
 
 def _own_repository(folder: str, place: Project) -> bool:
-    """Whether no other repository lies between here and the project: its config could make git run anything."""
+    """Whether no other repository is between here and the project: its config could make git run anything."""
     root = place.real(place.root)
     while folder != root and folder.startswith(root):
         if os.path.lexists(os.path.join(folder, ".git")) or os.path.exists(os.path.join(folder, "HEAD")):

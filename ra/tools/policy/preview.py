@@ -1,4 +1,4 @@
-"""The text that a question shows before a call is allowed: exactly what would run."""
+"""Builds the text of a permission prompt: exactly what would run."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Programs that run the commands they are given: no wildcard of an allow rule stands for what they run."""
+"""Knows the programs that run other commands: no wildcard of an allow rule covers what they run."""
 
 
 def _names(text: str) -> frozenset[str]:
@@ -17,10 +17,10 @@ RUNNERS = _names(
 SHELLS = _names("ash bash csh dash fish ksh rbash sh tcsh zsh")
 
 TAKES_SCRIPTS = _names("eval parallel ssh trap watch")
-"""Those that join their arguments to one script."""
+"""Programs that join their arguments to one script."""
 
 TAKES_SCRIPT_WORDS = _names("alias compgen complete mapfile readarray trap")
-"""Those of which one argument may be a script, be it a single word."""
+"""Programs of which one argument may be a script, even a single word."""
 
 
 _FIND_RUNS = ("-exec", "-execdir", "-ok", "-okdir")
@@ -36,11 +36,11 @@ def runs_others(words: tuple[str, ...]) -> bool:
 
 
 _INNER = {"nohup": 1, "time": 1, "timeout": 2, "npx": 1, "bunx": 1, "pnpx": 1, "uvx": 1}
-"""Runners whose program stands at a known place."""
+"""Runners whose program is at a known position."""
 
 
 def must_spell(words: tuple[str, ...]) -> int:
-    """How many leading words a rule with a wildcard must spell out itself: all that say which program runs."""
+    """How many leading words a rule with a wildcard must spell out: all that determine which program runs."""
     if not runs_others(words):
         return 1
     inner = _INNER.get(words[0].rsplit("/", 1)[-1], len(words))
@@ -60,7 +60,7 @@ _GIT_READS = {
     "notes": _names("list show"),
     "bisect": _names("log view"),
 }
-"""Commands that write unless they are called like this, or (branch and tag) without a word."""
+"""Commands that write, except in these forms or (branch and tag) without an argument."""
 
 
 def writes_git(words: tuple[str, ...]) -> bool:

@@ -1,4 +1,4 @@
-"""Rules `Tool(pattern)` that allow, ask or deny, and which paths, hosts and words they match."""
+"""Parses rules `Tool(pattern)` that allow, ask or deny, and matches them with paths, hosts and words."""
 
 import os
 import re
@@ -18,9 +18,9 @@ _RULE = re.compile(r"(?P<tool>\*|[A-Za-z_][\w.*-]*)(?:\((?P<pattern>.*)\))?", re
 
 
 class Rule(Value, frozen=True):
-    """A pattern of "" is a bare rule: it speaks of every call of the tool.
+    """A pattern of "" is a bare rule, which matches every call of the tool.
 
-    `outside`: exactly this command may leave the sandbox. Only the user's own file says so.
+    `outside`: exactly this command may leave the sandbox. Only the user's own file can say so.
     """
 
     action: Action
@@ -42,7 +42,7 @@ class Rule(Value, frozen=True):
 
 
 def parse_rule(text: str, action: Action, *, outside: bool = False) -> Rule:
-    """Raises ConfigError that says what a rule looks like."""
+    """Raises ConfigError with a message about the form of rules."""
     forms = "A rule is a tool's name, or Tool(pattern): Bash(git diff:*), Bash(npm run *), Write(src/**), Read."
     match = _RULE.fullmatch(text.strip())
     if not match:
@@ -82,9 +82,10 @@ def speaks_of(rule: Rule, tool: str) -> bool:
 
 
 def words_match(pattern: str, words: tuple[str, ...], text: str) -> bool:
-    """Whether a Bash pattern covers a simple command: `words` are what the shell would see, `text` is as written.
+    """Whether a Bash pattern covers a simple command: `words` are the parsed words, `text` is the source.
 
-    `git diff:*` is a prefix of words (never of half a word), `npm run *` a glob over the words, else all words exactly.
+    `git diff:*` is a prefix of words (never of half a word), `npm run *` a glob over the words, and any other pattern
+    matches all words exactly.
     """
     if not pattern.strip("*: "):
         return True
@@ -93,19 +94,19 @@ def words_match(pattern: str, words: tuple[str, ...], text: str) -> bool:
         return words[: len(prefix)] == prefix
     if text == pattern:
         return True
-    # The program's name is matched by itself: `"git diff"` in quotes is another program than git.
+    # The program's name is matched separately: `"git diff"` in quotes is another program than git.
     first = glob_regex(pattern.split()[0])
     return bool(words and first.fullmatch(words[0]) and glob_regex(pattern, word_end=True).fullmatch(" ".join(words)))
 
 
 def fixed_words(pattern: str) -> int:
-    """How many leading words a Bash pattern spells out; what follows is covered by its wildcard only."""
+    """How many leading words a Bash pattern spells out; its wildcard covers the rest."""
     words = pattern.removesuffix(":*").split()
     return next((place for place, word in enumerate(words) if re.search(r"(?<!\\)[*?\[]", word)), len(words))
 
 
 def path_matches(pattern: str, real: str, place: Project) -> bool:
-    """Whether a pattern covers a path: relative ones count from the project, a name alone from anywhere in it."""
+    """Whether a pattern covers a path: relative ones start at the project, a name alone matches anywhere in it."""
     if pattern.startswith("~/"):
         pattern = place.home + pattern[1:]
     while pattern.startswith("./"):
@@ -119,14 +120,14 @@ def path_matches(pattern: str, real: str, place: Project) -> bool:
     else:
         return False
     regex = glob_regex(_folded(path_pattern.rstrip("/")), paths=True)
-    # A pattern that names a folder covers what lies in it.
+    # A pattern that names a folder covers its contents.
     pieces = _folded(subject).split("/")
     return any(regex.fullmatch("/".join(pieces[:end])) for end in range(1, len(pieces) + 1) if "/".join(pieces[:end]))
 
 
 def url_matches(pattern: str, url: str) -> bool:
-    """`domain:example.com` covers the host and its subdomains; anything else is a glob over the whole address."""
-    from urllib.parse import urlsplit  # 10 ms, and only rules about addresses need it
+    """`domain:example.com` covers the host and its subdomains; any other pattern is a glob over the whole address."""
+    from urllib.parse import urlsplit  # start-up time: 10 ms, only for rules about addresses
 
     if pattern.startswith("domain:"):
         domain = pattern.removeprefix("domain:").casefold().removeprefix("*.")

@@ -1,4 +1,4 @@
-"""What a shell command would run: its simple commands, by a real parser, and whether all of it was understood."""
+"""Finds the simple commands in a shell command with a real parser, and whether it understood all of it."""
 
 import re
 import shlex
@@ -17,20 +17,20 @@ if TYPE_CHECKING:
 MAX_CHARACTERS = 20_000
 MAX_DEPTH = 5
 MAX_WORK = 200_000
-"""Characters that are read for one command, its nested scripts included: each of them may be read for all around it."""
+"""Characters that may be read for one command: a nested script is read again for every script around it."""
 
 _PLAIN = {"program", "list", "pipeline", "subshell", "redirected_statement", "command"}
 _TOKENS = {"&&", "||", "|", "|&", ";", "&", "(", ")", "\n"}
 _STATIC = {"word", "number", "raw_string", "string", "string_content", "concatenation", "command_name"}
 _ODD = re.compile(r"[^\S\n\t ]|[\x00-\x08\x0e-\x1f\x7f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]")
 _EXPANDS = re.compile(r"[*?\[`$]|^~|[=:]~|\{.*(,|\.\.).*\}|[@!+]\(", re.DOTALL)
-"""A glob, a brace, a variable, a substitution, or a home directory, in a word without what is escaped."""
+"""A glob, a brace, a variable, a substitution, or a home directory, in a word without its escaped characters."""
 
 _BEFORE_COMMANDS = {"!", "{", "if", "then", "elif", "else", "while", "until", "do", "coproc"}
-"""Reserved words after which a command stands: none of them is a program."""
+"""Reserved words that a command follows: none of them is a program."""
 
 _JOINED = re.compile(r"(\\[^\n])|\\\n", re.DOTALL)
-"""A line that is continued on the next one; what another backslash takes stays."""
+"""A line continuation, or any other escape, which stays."""
 
 _REDIRECTION = re.compile(
     r"(?:\d+|\{\w+\}|&)?(?:[<>]&|>>|>\||<>|<<-?(?!<)|<(?!<)|>)[ \t]*(?:\"[^\"]*\"|'[^']*'|[^\s;&|<>()\"']+)"
@@ -48,10 +48,10 @@ _SUBSTITUTIONS = (
 
 
 class SimpleCommand(Value, frozen=True):
-    """A simple command: the words that the program gets, and how it was written.
+    """A simple command: the words that the program receives, and their source.
 
-    `runner`: it passes part of its words on as a command (`sudo`, `find -exec`); a wildcard does not stand for those.
-    `nested`: it was found inside a substitution, a string for another shell, or the arguments of a runner.
+    `runner`: it passes part of its words on as a command (`sudo`, `find -exec`); a wildcard does not cover those.
+    `nested`: it occurs in a substitution, a string for another shell, or the arguments of a runner.
     """
 
     words: tuple[str, ...]
@@ -61,10 +61,10 @@ class SimpleCommand(Value, frozen=True):
 
 
 class ShellScript(Value, frozen=True):
-    """`unclear` says what was not understood: such a command is never allowed by a rule with a pattern.
+    """`unclear` says what was not understood: no rule with a pattern ever allows such a command.
 
-    `guessed`: a word that it passes on was not understood, should that be a script: as in `bash -c '$x'`.
-    `hopeless`: it nests so deeply that its parts are not known, so that no rule can judge it.
+    `guessed`: it passes on a word that was not understood and might be a script, as in `bash -c '$x'`. `hopeless`: it
+    nests so deeply that its parts are unknown, so that no rule can judge it.
     """
 
     parts: tuple[SimpleCommand, ...]
@@ -83,7 +83,7 @@ class _Effort:
         self._left = MAX_WORK
 
     def spend(self, text: str) -> str:
-        """The text, which is about to be read. Raises _TooMuch."""
+        """Accounts for text that is about to be read. Raises _TooMuch."""
         self._left -= len(text)
         if self._left < 0:
             raise _TooMuch
@@ -112,10 +112,10 @@ def _parse(command: str, depth: int, effort: _Effort) -> ShellScript:
     if _ODD.search(command):
         reasons.append("it holds control or invisible characters")
     if not reasons and _second_opinion(command) != [word for part in parts for word in part.words]:
-        # Two readers must agree: what one of them takes for a comment or a here-document may be a command to bash.
+        # Two readers must agree: a comment or a here-document to one of them may be a command to bash.
         reasons.append("the command can be read in two ways")
     if reasons and _REDIRECTION.search(command):
-        # To the parser all words behind `>` are files; to bash `git 2>x push` is a push.
+        # To the parser all words after `>` are files; to bash `git 2>x push` is a push.
         seen = {part.words for part in parts}
         parts.extend(part for part in _rough_parts(_REDIRECTION.sub(" ", command)) if part.words not in seen)
     guessed = False
@@ -129,15 +129,15 @@ def _parse(command: str, depth: int, effort: _Effort) -> ShellScript:
     if any(_reads_commands(part) for part in parts):
         reasons.append("a shell reads its commands from somewhere else")
         texts = [" ".join(part.words[1:]) for part in parts] + _HERE_STRING.findall(command)
-        for found in [found for text in texts for found in _rough_parts(effort.spend(text).strip("\"'"))]:
-            parts.append(found)
-            parts.extend(nested for script in _passed_on(found, depth, effort) for nested in script.parts)
+        for guess in [guess for text in texts for guess in _rough_parts(effort.spend(text).strip("\"'"))]:
+            parts.append(guess)
+            parts.extend(nested for script in _passed_on(guess, depth, effort) for nested in script.parts)
     return ShellScript(tuple(dict.fromkeys(parts)), reasons[0] if reasons else "", root.has_error, guessed)
 
 
 @lru_cache(maxsize=1)
 def _parser() -> "Parser":
-    # Loaded only when a command has to be judged: 30 ms that a start must not pay.
+    # Start-up time: 30 ms, only to judge a command.
     import tree_sitter
     import tree_sitter_bash
 
@@ -145,9 +145,9 @@ def _parser() -> "Parser":
 
 
 def _walk(root: "Node", parts: list[SimpleCommand], reasons: list[str], *, nested: bool) -> None:
-    """Collect simple commands in order; note everything that is more than a plain list of them.
+    """Collects simple commands in order, and notes everything beyond a plain list of them.
 
-    With a list of what is still to see: `a && b && c …` nests as deep as it is long.
+    Iterative: `a && b && c …` nests as deeply as it is long.
     """
     waiting = [(root, nested)]
     while waiting:
@@ -155,7 +155,7 @@ def _walk(root: "Node", parts: list[SimpleCommand], reasons: list[str], *, neste
         if node.type == "command":
             parts.append(_part(node, reasons, nested=inside))
             if parts[-1].words[:1] and parts[-1].words[0] in _BEFORE_COMMANDS:
-                # To bash `! ! rm` runs rm; the parser takes the second `!` for a program.
+                # In bash, `! ! rm` runs rm; the parser takes the second `!` for a program.
                 reasons.append("the command can be read in two ways")
                 parts.extend(_rough_parts(parts.pop().text))
             children = [c for c in _descend(node) if c.type in _SUBSTITUTIONS or c.type == "heredoc_body"]
@@ -167,9 +167,9 @@ def _walk(root: "Node", parts: list[SimpleCommand], reasons: list[str], *, neste
 
 
 def _note(node: "Node", parts: list[SimpleCommand], reasons: list[str], *, nested: bool) -> None:
-    """What this node alone makes of the command."""
+    """Handles this node without its children."""
     if node.type in ("expansion", "command_substitution") and "`" in (text := _text(node)):
-        parts.extend(_rough_parts(text))  # the parser does not look into these, or not twice
+        parts.extend(_rough_parts(text))  # the parser skips these, or reads them only once
     if node.type == "file_redirect":
         target = _text(node.child_by_field_name("destination"))
         if target != "/dev/null" and not (target.isdigit() and re.search(r"[<>]&", _text(node))):
@@ -200,7 +200,7 @@ def _descend(node: "Node") -> Iterator["Node"]:
 
 
 def _heredoc(node: "Node", parts: list[SimpleCommand]) -> None:
-    """The body may be a script for the shell that reads it: each of its lines counts as one that could run."""
+    """The body may be a script for the shell that reads it, so each of its lines counts as a possible command."""
     parts.extend(SimpleCommand(part.words, part.text, part.runner, True) for part in _rough_parts(_text(node)))
 
 
@@ -217,7 +217,7 @@ def _part(node: "Node", reasons: list[str], *, nested: bool) -> SimpleCommand:
 
 
 def _word(node: "Node", reasons: list[str]) -> str:
-    """What the shell makes of a word, as far as that can be known before it runs."""
+    """The value of a word, as far as it is known before the command runs."""
     if node.type in ("command_name", "concatenation"):
         pieces = [_word(child, reasons) for child in node.children]
         if node.type == "concatenation" and re.search(r"\{.*(,|\.\.).*\}", _text(node), re.DOTALL):
@@ -248,41 +248,41 @@ def _word(node: "Node", reasons: list[str]) -> str:
 
 def _text(node: "Node | None") -> str:
     text = (node.text or b"").decode("utf-8", "replace") if node else ""
-    return re.sub("\x01([0-9a-f]+)\x02", lambda found: chr(int(found[1], 16)), text)
+    return re.sub("\x01([0-9a-f]+)\x02", lambda match: chr(int(match[1], 16)), text)
 
 
 def _spelled(command: str) -> bytes:
-    """In ASCII, which `_text` takes back: the parser asks C's isdigit about `{🎉`, and the process dies of it."""
-    plain = re.sub("[\x01\x02]", "\x03", command)  # as odd as they are
-    return re.sub("[^\x00-\x7f]", lambda found: f"\x01{ord(found[0]):x}\x02", plain).encode()
+    """The text in ASCII, which `_text` reverses: on `{🎉` the parser calls C's isdigit and crashes the process."""
+    plain = re.sub("[\x01\x02]", "\x03", command)  # equally unusual characters
+    return re.sub("[^\x00-\x7f]", lambda match: f"\x01{ord(match[0]):x}\x02", plain).encode()
 
 
 def _second_opinion(command: str) -> list[str] | None:
-    """The same words by another reader, which knows no comments and no here-documents."""
+    """The words according to another reader, which has neither comments nor here-documents."""
     reader = shlex.shlex(re.sub(r"\\\n", "", command), posix=True, punctuation_chars="();<>|&")
     reader.whitespace_split, reader.commenters = True, ""
     try:
         words = list(reader)
     except ValueError:
         return None
-    kept: list[str] = []
+    plain_words: list[str] = []
     redirected = False
     for word in words:
         if re.fullmatch(r"[();<>|&]+", word):
             redirected = "<" in word or ">" in word
-            if redirected and kept and kept[-1].isdigit():
-                kept.pop()  # the descriptor in 2>&1
+            if redirected and plain_words and plain_words[-1].isdigit():
+                plain_words.pop()  # the descriptor in 2>&1
         elif redirected:
-            redirected = False  # where it goes to was judged as a redirection
+            redirected = False  # its target was judged as a redirection
         else:
-            kept.append(word)
-    return kept
+            plain_words.append(word)
+    return plain_words
 
 
 def _rough_parts(text: str) -> tuple[SimpleCommand, ...]:
-    """All that might be a command in text that no parser understands: for deny rules, which may match too much."""
+    """Every possible command in text that no parser understands: for deny rules, which may match too much."""
     parts = []
-    text = re.sub(r"\$(?=['\"])", "", text)  # another way to quote
+    text = re.sub(r"\$(?=['\"])", "", text)  # another form of quotes
     for piece in re.split(r"[;&|\n(){}`]|\$\(", text):
         try:
             words = shlex.split(piece)
@@ -296,7 +296,7 @@ def _rough_parts(text: str) -> tuple[SimpleCommand, ...]:
 
 
 def _reads_commands(part: SimpleCommand) -> bool:
-    """`… | sh`, `. <(…)`: whatever the other commands say may be run."""
+    """`… | sh`, `. <(…)`: the output of the other commands may be run."""
     name = part.words[0].rsplit("/", 1)[-1] if part.words else ""
     if name in SHELLS | {".", "source"} and any(word.startswith(("<(", "/dev/", "/proc/")) for word in part.words[1:]):
         return True
@@ -304,12 +304,12 @@ def _reads_commands(part: SimpleCommand) -> bool:
 
 
 def _passed_on(part: SimpleCommand, depth: int, effort: _Effort) -> Iterator[ShellScript]:
-    """What a command that runs others could run: every tail of its words, and every word that may be a script."""
+    """The commands that a runner could run: every tail of its words, and every word that may be a script."""
     if not part.runner:
         return
     name = part.words[0].rsplit("/", 1)[-1]
     tails = [part.words[start:] for start in range(1, len(part.words))]
-    if name == "find":  # what it runs ends with one of these
+    if name == "find":  # its command ends with one of these
         ends = [place for place, word in enumerate(part.words) if word in (";", "+")]
         tails += [part.words[start:end] for end in ends[:9] for start in range(1, end)]
     yield ShellScript(
@@ -323,7 +323,7 @@ def _passed_on(part: SimpleCommand, depth: int, effort: _Effort) -> Iterator[She
         if depth >= MAX_DEPTH:
             raise _TooMuch
         script = _parse(word, depth + 1, effort)
-        nested = tuple(SimpleCommand(found.words, found.text, found.runner, True) for found in script.parts)
+        nested = tuple(SimpleCommand(inner.words, inner.text, inner.runner, True) for inner in script.parts)
         yield msgspec.structs.replace(script, parts=nested)
 
 

@@ -1,4 +1,4 @@
-"""What a box for commands is: what it keeps from them, what a command may do beyond it, and what is around it."""
+"""Defines what a sandbox for commands is: what it hides, what a command may do beyond it, and what surrounds it."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -16,10 +16,10 @@ class Access(Value, frozen=True):
 
 
 class Host(Value, frozen=True):
-    """What concerns a box outside its project.
+    """What a sandbox needs to know outside its project.
 
-    `hidden`: ra's own data and configuration. `readable`: more that may be read. `box_home`: the folder that stands
-    for the home directory, "" for one that goes with the session. `env`: the user's, which names programs.
+    `hidden`: ra's own data and configuration. `readable`: further readable paths. `box_home`: the folder that replaces
+    the home directory, "" for a temporary one per session. `env`: the user's environment, which names programs.
     """
 
     hidden: tuple[str, ...] = ()
@@ -35,8 +35,8 @@ NOWHERE = Host()
 class Box(Protocol):
     """A place where commands can do no harm.
 
-    `limits` says what it cannot stop, for `ra doctor`. `trouble` says why it cannot hold this project just now, "" when
-    it can: such a command is asked for, or refused.
+    `limits` says what it cannot prevent, for `ra doctor`. `trouble` says why it cannot protect this project at the
+    moment, "" if it can: then a command is asked for, or refused.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The sandbox by bubblewrap: own namespaces, no capabilities, a read-only root, a plan of mounts."""
+"""The sandbox by bubblewrap: its own namespaces, no capabilities, a read-only root, a plan of mounts."""
 
 import contextlib
 import os
@@ -37,7 +37,7 @@ _FAMILIES = (seccomp.AF_UNIX, *_INTERNET)
 _ALWAYS = ("--die-with-parent", "--new-session", "--cap-drop", "ALL", "--unshare-pid", "--unshare-ipc",
            "--unshare-uts", "--unshare-cgroup-try")  # fmt: skip
 _STRICTEST_FIRST = (("--unshare-user", "--disable-userns"), ("--unshare-user",), ())
-_TMP, _VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108 - a private folder stands there in the box
+_TMP, _VAR_TMP = "/tmp", "/var/tmp"  # noqa: S108 - a private folder in the sandbox
 _SKIPPED = ("commit.gpgsign", "core.hookspath")
 _IGNORED = "/run/ra-ignored"
 _TEST = "grep -q '^CapEff:[[:space:]]*0*$' /proc/self/status && grep -q '^CapPrm:[[:space:]]*0*$' /proc/self/status"
@@ -58,7 +58,7 @@ class Bubblewrap:
         self._scan = Scan(place.real(place.root), place.instructions, memory)
         self._outer = Outer()
         layout = plan(place, host.hidden)
-        # Those that were there before any command: one that a command makes could be a link by the time it is mounted.
+        # Only those that exist before any command: one that a command creates could be a link when it is mounted.
         self._parents = self._real_parents(layout, self._look(layout, ()))
         private, self._forget_private = private_folder(self)
         self.private_tmp = os.path.join(private, "tmp")
@@ -95,7 +95,7 @@ class Bubblewrap:
         before = ProtectedState(layout, findings)
         there = [path for path in layout.own if os.path.lexists(path)]
         links = [path for path in there if os.path.islink(path)]
-        # A link cannot be mounted over, nor can hundreds of files. All else that is there is read-only, and stays.
+        # Links cannot be mounted over, nor can hundreds of files. Everything else that exists is read-only, and stays.
         links += [path for path in shadows if os.path.islink(path)]
         guard = Guard([*links, *findings.guarded.difference(_mountable(findings))], layout.root)
         repository = OwnRepository(_git_writes(layout)) if git and layout.writable else None
@@ -115,7 +115,7 @@ class Bubblewrap:
                 self._own_sockets |= _made_in_box(now.sockets - findings.sockets)
                 if not layout.writable:
                     return notes
-                # First what they hold: a repository is one also where it is set aside.
+                # Their contents first: a repository is still one where it is set aside.
                 notes += [disarm(path) for path in before.new_repositories(now)]
                 new_programs = sorted(self._shadows.look() - shadows)
                 notes += [set_aside(path) for path in (*before.new_names(now), *new_programs)]
@@ -141,14 +141,14 @@ class Bubblewrap:
     def _look(self, layout: Layout, shadows: Collection[str]) -> Findings:
         return self._scan.look().with_closed_twins((*layout.own, *layout.hidden, *self._place.runs, *shadows))
 
-    def _mounts(self, layout: Layout, found: Findings, shadows: set[str], *, network: bool, git: bool) -> list[str]:
+    def _mounts(self, layout: Layout, findings: Findings, shadows: set[str], *, network: bool, git: bool) -> list[str]:
         root, home = layout.root, self.home
         home_mounts = home.mounts(
             network=network, also=[root, *([layout.repository.common] if layout.repository else [])]
         )
-        project = self._project(layout, found, shadows, git=git)
-        # Git would stumble over what is masked, or add it empty.
-        project += ["--ro-bind", self._ignored.written(found.secret | found.sockets, root), _IGNORED]
+        project = self._project(layout, findings, shadows, git=git)
+        # Git would fail on masked files, or add them empty.
+        project += ["--ro-bind", self._ignored.written(findings.secret | findings.sockets, root), _IGNORED]
         if root == home.path:
             inside = [*project, *masked_home(home)]
         elif _below(home.path, root):
@@ -160,7 +160,7 @@ class Bubblewrap:
         return [*self._system(layout, network=network), *pins, *inside, *last]
 
     def _pinned_in_tmp(self, paths: Sequence[str]) -> list[str]:
-        """A command could put a link in the place of a folder, and what is mounted below would be where that leads."""
+        """Pins folders that a command could replace with a link, since mounts below them would follow that link."""
         out: list[str] = []
         folders = {folder for path in paths if _below(path, _TMP) for folder in parents(path, _TMP)}
         for folder in sorted(folders):
@@ -169,15 +169,16 @@ class Bubblewrap:
         return out
 
     def _system(self, layout: Layout, *, network: bool) -> list[str]:
-        """Everything but the project and the home: programs, to be read; no credentials, no doors to other programs."""
+        """Everything but the project and the home: readable programs; no credentials, no sockets of other programs."""
         out: list[str] = []
         if layout.root == "/":
             out += ["--ro-bind", "/", "/"]
         else:
             for path in self._system_folders:
                 out += ["--symlink", os.readlink(path), path] if os.path.islink(path) else ["--ro-bind", path, path]
-        # Root could write /proc/sys without any capability, and what core_pattern names runs outside. And anybody could
-        # write the memory of the box's first process, which is less confined than a command. So it is read-only.
+        # Root could write /proc/sys without any capability, and the program in core_pattern runs outside. And any user
+        # could write the memory of the sandbox's first process, which is less confined than a command. So it is
+        # read-only.
         out += [
             "--proc",
             "/proc",
@@ -197,13 +198,13 @@ class Bubblewrap:
             mounted_there = any(_below(path, _VAR_TMP) for path in (layout.root, self.home.path, *self.home.toolchains))
             out += ["--tmpfs", _VAR_TMP] if mounted_there else ["--symlink", _TMP, _VAR_TMP]
         if os.path.lexists("/run/current-system"):  # pragma: no cover - NixOS
-            out += ["--ro-bind", "/run/current-system", "/run/current-system"]  # NixOS keeps its programs there
+            out += ["--ro-bind", "/run/current-system", "/run/current-system"]  # the programs of NixOS
         names = os.path.realpath("/etc/resolv.conf")
         if network and names.startswith("/run/"):
             out += ["--ro-bind-try", names, names]
         visible = ("/",) if layout.root == "/" else (*self._system_folders,)
         covered = ("/run/", f"{_TMP}/", f"{_VAR_TMP}/", "/proc/", "/dev/")
-        # A socket that was there at the start may be a file of somebody's by now.
+        # A socket from the start may be another user's file by now.
         doors = (path for path in sorted(self._doors) if is_socket(path))
         for path in topmost({*self._masks, *doors, *listening_sockets()}):
             there = any(_below(path, folder) for folder in visible) and not path.startswith(covered)
@@ -211,42 +212,43 @@ class Bubblewrap:
                 out += masked(path)
         return out
 
-    def _project(self, layout: Layout, found: Findings, shadows: set[str], *, git: bool) -> list[str]:
+    def _project(self, layout: Layout, findings: Findings, shadows: set[str], *, git: bool) -> list[str]:
         root = layout.root
-        sockets = found.sockets - self._own_sockets
-        linked = collapse(found.linked | found.closed, root)
+        sockets = findings.sockets - self._own_sockets
+        linked = collapse(findings.linked | findings.closed, root)
         writable = layout.writable and linked != [root]
         out = ["--bind" if writable else "--ro-bind", root, root]
         if writable:
-            shut = (*linked, *self._closed(layout, found, git=git))
-            # A folder that holds a protected path could be renamed and made anew, or be moved while this is mounted,
-            # unless it is a mount itself, in every box.
-            for parent in sorted(self._steady(layout, found)):
+            shut = (*linked, *self._closed(layout, findings, git=git))
+            # A folder that contains a protected path could be renamed and created again, or be moved while this is
+            # mounted, unless it is a mount itself, in every sandbox.
+            for parent in sorted(self._steady(layout, findings)):
                 out += ["--bind", parent, parent] if not _within(parent, shut) else []
             out += self._repository(layout.repository, git=git)
             for path in shut:
                 out += ["--ro-bind", path, path]
-            for path in (*layout.own, *_mountable(found), *sorted(shadows)[:MAX_MOUNTS]):
+            for path in (*layout.own, *_mountable(findings), *sorted(shadows)[:MAX_MOUNTS]):
                 out += _fixed(path, root) if not _within(path, shut) else []
-        for path in (*sorted(found.secret), *sorted(sockets), *(path for path in layout.hidden if _below(path, root))):
+        hidden = [path for path in layout.hidden if _below(path, root)]
+        for path in (*sorted(findings.secret), *sorted(sockets), *hidden):
             if not os.path.islink(path):
                 out += masked(path)
         return out
 
-    def _steady(self, layout: Layout, found: Findings) -> set[str]:
-        return self._real_parents(layout, found) & self._parents
+    def _steady(self, layout: Layout, findings: Findings) -> set[str]:
+        return self._real_parents(layout, findings) & self._parents
 
-    def _real_parents(self, layout: Layout, found: Findings) -> set[str]:
-        """The folders that hold what is mounted, no link among them: what a link leads to must not become writable."""
-        shut = (*collapse(found.linked | found.closed, layout.root), *self._closed(layout, found, git=False))
-        paths = (*layout.own, *_mountable(found), *found.secret, *shut)
+    def _real_parents(self, layout: Layout, findings: Findings) -> set[str]:
+        """The folders that contain mounts, without links: the target of a link must not become writable."""
+        shut = (*collapse(findings.linked | findings.closed, layout.root), *self._closed(layout, findings, git=False))
+        paths = (*layout.own, *_mountable(findings), *findings.secret, *shut)
         above = {parent for path in paths for parent in parents(path, layout.root)}
         return {parent for parent in above if os.path.isdir(parent) and os.path.realpath(parent) == parent}
 
-    def _closed(self, layout: Layout, found: Findings, *, git: bool) -> list[str]:
-        """One boundary: no repository can be written, or with `git` all of the project's own but what it obeys."""
+    def _closed(self, layout: Layout, findings: Findings, *, git: bool) -> list[str]:
+        """One boundary: no repository is writable, or with `git` only the project's own, except for what git obeys."""
         dot_git = os.path.join(layout.root, ".git")
-        others = found.repositories - {layout.root}
+        others = findings.repositories - {layout.root}
         closed = [path for path in others if not (git and (path == dot_git or _below(path, dot_git)))]
         return collapse(frozenset(closed), layout.root)
 
@@ -266,7 +268,7 @@ class Bubblewrap:
 
 
 class _Status:
-    """What bubblewrap tells of a command: an exit code, unless it failed before the command was reached."""
+    """The status report of bubblewrap: an exit code, unless it failed before it reached the command."""
 
     def __init__(self) -> None:
         self.reader, self.writer = os.pipe()
@@ -283,13 +285,13 @@ class _Status:
 
 
 def find(place: Project, host: Host) -> Bubblewrap | None:
-    """The strictest form that works here, or None: a command in it must find itself without capabilities."""
+    """The strictest form that works here, or None: a command in it must see that it has no capabilities."""
     bwrap = program("bwrap", place.root)
     if bwrap is None:
         return None
     for flags in _STRICTEST_FIRST:
         box = Bubblewrap(bwrap, flags, place, host)
-        # Twice: a socket that vanishes while it is masked must not cost the stricter form.
+        # Twice, so that a socket that vanishes while it is masked does not cost the stricter form.
         if any(try_out(box.launch(["sh", "-c", _TEST], place.real(place.root))) for _ in range(2)):
             return box
         box.close()
@@ -308,7 +310,7 @@ def _was_closed(path: str) -> str:
 
 
 def _made_in_box(sockets: frozenset[str]) -> set[str]:
-    """Those that no program of the host has opened meanwhile, by any of their names."""
+    """The sockets that no program of the host has opened meanwhile, under any of their names."""
     names = {os.path.basename(path) for path in listening_sockets(every_name=True)}
     return {path for path in sockets if os.path.basename(path) not in names}
 
@@ -321,13 +323,13 @@ def _filter_descriptor(families: tuple[int, ...]) -> int:
 
 
 def _git_writes(layout: Layout) -> tuple[str, ...]:
-    """The folders that a command with the user's consent for git may write."""
+    """The folders that a command may write with the user's consent for git."""
     return layout.repository.writable if layout.repository else (os.path.join(layout.root, ".git"),)
 
 
-def _mountable(found: Findings) -> list[str]:
-    """Protected names that are mounted over, those at the top first: bubblewrap takes seconds for thousands."""
-    return sorted(found.guarded, key=lambda path: (path.count("/"), path))[:MAX_MOUNTS]
+def _mountable(findings: Findings) -> list[str]:
+    """Protected names to mount over, those at the top first: bubblewrap takes seconds for thousands."""
+    return sorted(findings.guarded, key=lambda path: (path.count("/"), path))[:MAX_MOUNTS]
 
 
 def _within(path: str, folders: Sequence[str]) -> bool:
@@ -341,7 +343,7 @@ def _below(path: str, root: str) -> bool:
 def _fixed(path: str, root: str) -> list[str]:
     """Mounts that make a path unchangeable."""
     if os.path.islink(path):
-        # A link cannot be mounted over; where it leads to can, and the guard sees to the link itself.
+        # A link cannot be mounted over, but its target can; the guard protects the link itself.
         target = os.path.realpath(path)
         return ["--ro-bind", target, target] if os.path.exists(target) and _below(target, root) else []
     return ["--ro-bind", path, path] if os.path.lexists(path) else []

@@ -1,6 +1,6 @@
-"""Takes the programs out of what a command wrote for git: nothing is deleted, and nothing of it runs.
+"""Makes whatever a command wrote for git harmless: deletes nothing, and prevents all of it from running.
 
-What git would obey is told by a list of what is data, not by a list of what is dangerous.
+A list of what is data decides what git may obey, not a list of what is dangerous.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _SAFE = {
     "user": {"name", "email"},
     "init": {"defaultbranch"},
 }
-"""What a configuration may say without naming a program, a file to include, or a transport."""
+"""Keys of a configuration that name no program, no file to include, and no transport."""
 
 _DATA = (
     *("HEAD", "*_HEAD", "index", "sharedindex.*", "next-index-*", "*.lock", "packed-refs", "shallow", "AUTO_MERGE"),
@@ -30,19 +30,19 @@ _DATA = (
     *("objects", "refs", "logs", "info", "reftable", "lfs", "rr-cache", "worktrees"),
     *("rebase-merge", "rebase-apply", "sequencer"),
 )
-"""What a command that may write the repository leaves in it. Other names wait for the user."""
+"""Files of a repository that a command may leave in it. Other names wait for the user."""
 
 _MERGES = frozenset({"ort", "recursive", "resolve", "octopus", "ours", "subtree"})
 _PLAN = "git-rebase-todo"
 
 
 def is_repository(names: Collection[str]) -> bool:
-    """Whether git could take a folder with these names for a repository, or for the part that holds its settings."""
+    """Whether git could take a folder with these names for a repository, or for the part that contains its settings."""
     return {"objects", "refs"} <= set(names) or {"HEAD", "commondir"} <= set(names)
 
 
 def leads_inside(pointer: str, root: str) -> bool:
-    """Whether a `.git` that is a file or a link leads to a place in the project, where all repositories are known."""
+    """Whether a `.git` that is a file or a link points into the project, where all repositories are known."""
     try:
         if os.path.islink(pointer):
             target = os.path.realpath(pointer)
@@ -58,11 +58,11 @@ def leads_inside(pointer: str, root: str) -> bool:
 class OwnRepository:
     """The project's own repository before a command that may write it.
 
-    Its settings and hooks are mounted read-only. This is about all else: what was there stays, and so does data.
+    Its settings and hooks are mounted read-only. This covers the rest: existing files stay, and so does data.
     """
 
     def __init__(self, folders: tuple[str, ...]) -> None:
-        """The first is the repository itself; others hold a part of it."""
+        """The first folder is the repository itself; the others contain parts of it."""
         self._folders = folders
         self._names = frozenset(_listed(folders[0]))
         self._links = {link for folder in folders for link in _links(folder)}
@@ -80,7 +80,7 @@ class OwnRepository:
 
 
 def disarm(path: str) -> str:
-    """Make a new repository harmless: its configuration says only what is safe, and its hooks cannot run."""
+    """Makes a new repository harmless: its configuration contains only safe keys, and its hooks cannot run."""
     changed = []
     with contextlib.suppress(OSError), hold_folder(path) as folder:
         for name in ("config.worktree", "commondir"):
@@ -103,7 +103,7 @@ def disarm(path: str) -> str:
 
 
 def _is_worktree(path: str) -> bool:
-    """Whether a folder is what `git worktree add` makes in a repository: its settings are that repository's."""
+    """Whether a folder was created by `git worktree add` in a repository, whose settings apply to it."""
     above, name = os.path.split(os.path.dirname(path))
     try:
         with hold_folder(path) as folder:
@@ -128,7 +128,7 @@ def _listed(folder: str) -> list[str]:
 
 
 def _links(folder: str) -> Iterator[str]:
-    """Links in a repository: git would write its log, or an object, to where they lead."""
+    """Links in a repository: git would write its log, or an object, to their targets."""
     waiting = [folder]
     while waiting:
         here = waiting.pop()
@@ -138,22 +138,22 @@ def _links(folder: str) -> Iterator[str]:
                     if entry.is_symlink():
                         if not fnmatchcase(entry.name, "*.set-aside*"):
                             yield entry.path
-                    # Loose objects are many, and are only read.
+                    # There are many loose objects, and git only reads them.
                     elif entry.is_dir() and not (len(entry.name) == 2 and os.path.basename(here) == "objects"):
                         waiting.append(entry.path)
         except OSError:
-            continue  # gone meanwhile, or closed: then git cannot write there either
+            continue  # gone meanwhile, or unreadable: then git cannot write there either
 
 
-# --- what would go on by itself ---
+# --- operations in progress ---
 
 
 def _stop_rebase(folder: str, plan_before: Collection[str]) -> list[str]:
-    """`git rebase --continue` runs what the rest of its plan names; a line that was there before is the user's."""
+    """`git rebase --continue` runs the rest of its plan; lines from before the command are the user's."""
     plan = os.path.join(folder, "rebase-merge", _PLAN)
     lines = _lines(plan)
-    kept = [line for line in lines if not _names_program(line) or line in plan_before]
-    stopped = [plan] if kept != lines and _replace(plan, "".join(kept)) else []
+    remaining = [line for line in lines if not _names_program(line) or line in plan_before]
+    stopped = [plan] if remaining != lines and _replace(plan, "".join(remaining)) else []
     for file, strategy in (("rebase-merge/strategy", _whole_line), ("sequencer/opts", _strategy_setting)):
         path = os.path.join(folder, file)
         if not all(name in _MERGES for line in _lines(path) if (name := strategy(line))):
@@ -197,7 +197,7 @@ def _replace(path: str, text: str) -> bool:
 
 
 def _clean_config(folder: int) -> bool:
-    """Keep the safe lines. Whatever is no plain file is moved aside."""
+    """Keeps the safe lines. Moves aside whatever is not a plain file."""
     try:
         mode = os.stat("config", dir_fd=folder, follow_symlinks=False).st_mode
     except OSError:
@@ -213,14 +213,14 @@ def _clean_config(folder: int) -> bool:
 
 
 def _text(name: str, folder: int) -> str:
-    """A plain file's text. Raises OSError."""
+    """The text of a plain file. Raises OSError."""
     handle = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     with os.fdopen(handle, "rb") as file:
         return file.read(_CONFIG_BYTES).decode("utf-8", "replace") if stat.S_ISREG(os.fstat(handle).st_mode) else ""
 
 
 def _renew(name: str, text: str, folder: int) -> None:
-    """Move a file aside and write another one in its place. Raises OSError."""
+    """Moves a file aside and writes another one in its place. Raises OSError."""
     os.rename(name, free_name(name, folder), src_dir_fd=folder, dst_dir_fd=folder)
     how = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with os.fdopen(os.open(name, how, 0o644, dir_fd=folder), "w", encoding="utf-8") as file:
@@ -228,13 +228,13 @@ def _renew(name: str, text: str, folder: int) -> None:
 
 
 def safe_config(text: str) -> str:
-    """The lines of a git configuration that name no program and lead nowhere else."""
+    """The lines of a git configuration that neither name a program nor point elsewhere."""
     lines = []
     allowed: set[str] = set()
     continued = False
     for line in text.splitlines(keepends=True):
         stripped = line.strip()
-        if continued:  # belongs to the line before, which was kept only if it was complete
+        if continued:  # belongs to the previous line, which was kept only if it was complete
             continued = stripped.endswith("\\")
             continue
         if stripped.startswith("["):

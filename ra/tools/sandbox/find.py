@@ -1,4 +1,4 @@
-"""Find the sandbox that works here, tested before it is used; None when there is none."""
+"""Finds the sandbox that works here and tests it before use; None without one."""
 
 import platform
 
@@ -20,13 +20,13 @@ class Launcher:
 
     @property
     def box(self) -> Box | None:
-        """The sandbox, looked for (and tested) at its first use."""
+        """The sandbox, located and tested on first use."""
         if not self._searched:
             self._searched, self._box = True, find_sandbox(self._setting, self._place, host=self._host)
         return self._box
 
     def launch(self, script: str, cwd: str, access: Access) -> Launch:
-        from ra.system.launch import under_reaper  # ctypes and more, only for a command
+        from ra.system.launch import under_reaper  # start-up time: ctypes and more, only for a command
 
         argv = ["bash", "--noprofile", "--norc", "-c", script]
         box = self.box
@@ -40,11 +40,11 @@ class Launcher:
 
 
 def find_sandbox(setting: Sandbox, place: Project, *, host: Host = NOWHERE, system: str | None = None) -> Box | None:
-    """`system` is what `platform.system()` says, unless a test says otherwise."""
+    """`system` is the value of `platform.system()`, unless a test replaces it."""
     if setting == "off":
         return None
     system = system or platform.system()
-    # Loaded when the first command wants to run, and only what this system has.
+    # Start-up time: only for the first command, and only for this system.
     if system == "Darwin":
         from ra.tools.sandbox import seatbelt
 

@@ -1,7 +1,7 @@
-"""Watch what no mount can protect: find what a command added or changed although it must not, and undo that.
+"""Protects what no mount can: finds what a command added or changed without permission, and undoes it.
 
-Everything is done by descriptors of folders: a command may have put a link in a folder's place, and what it leads to is
-not ours to mend.
+Works on descriptors of folders only: a command may have replaced a folder with a link, whose target is not ours to
+change.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ _T = TypeVar("_T")
 
 
 class _Mark(NamedTuple):
-    """Stands for what is not kept: a file that is too large, a pipe, a device. No program can set `changed_ns`."""
+    """Represents contents that are not kept: of a large file, a pipe, a device. No program can set `changed_ns`."""
 
     size: int
     inode: int
@@ -29,7 +29,7 @@ class _Mark(NamedTuple):
 
 
 class _Was(NamedTuple):
-    """A file, a link or a folder as it stood before. `content` is None for what was not there."""
+    """The earlier state of a file, a link or a folder. `content` is None if there was none."""
 
     mode: int
     content: "bytes | dict[str, _Was] | _Mark | None"
@@ -39,7 +39,7 @@ _NOTHING = _Was(0, None)
 
 
 class Guard:
-    """Remembers paths before a command, and the folders of the project that lead to them; puts them back after it."""
+    """Remembers paths before a command, and the folders of the project above them; restores them after it."""
 
     def __init__(self, paths: Iterable[str], root: str) -> None:
         paths = list(paths)
@@ -57,7 +57,7 @@ class Guard:
     def _undone(self, path: str, was: _Was) -> list[str]:
         folder, name = os.path.split(path)
         if was.content is None and not os.path.isdir(folder):
-            return []  # what was not there has gone with its folder
+            return []  # it did not exist, and is gone with its folder
         with _way(folder, self._root) as handle:
             lost = list(_put_back(path, name, was, handle))
         notes = [f"{shown(path)} is protected and was put back; ask the user to change it."] if lost != [path] else []
@@ -70,7 +70,7 @@ def _aside(path: str) -> str:
 
 
 def _tried(work: Callable[[str, _T], list[str]], path: str, was: _T) -> list[str]:
-    """One path that cannot be put back (a full disk) must not keep the others from it."""
+    """A path that cannot be restored (a full disk) must not prevent the restoration of the others."""
     try:
         return work(path, was)
     except OSError as error:
@@ -86,7 +86,7 @@ def parents(path: str, root: str) -> list[str]:
 
 
 def set_aside(path: str) -> str:
-    """Take a protected name that a command made out of effect, without losing what it holds."""
+    """Disables a protected name that a command created, without losing its contents."""
     folder, name = os.path.split(path)
     aside = path + SET_ASIDE
     with contextlib.suppress(FileNotFoundError, NotADirectoryError), hold_folder(folder) as handle:
@@ -97,14 +97,14 @@ def set_aside(path: str) -> str:
 
 
 def _led_back(folder: str, was: os.stat_result) -> list[str]:
-    """Whoever replaces a folder has all that lies in it: `.git` as a file or a link brings hooks of its own."""
+    """Replacing a folder replaces all of its contents: `.git` as a file or a link brings hooks of its own."""
     target = os.path.realpath(folder)
     if _is_folder(target) and os.path.samestat(os.lstat(target), was):
         (above, name), (there, moved) = os.path.split(folder), os.path.split(target)
         with hold_folder(above) as here, hold_folder(there) as elsewhere:
             os.unlink(name, dir_fd=here)
             os.rename(moved, name, src_dir_fd=elsewhere, dst_dir_fd=here)
-            if os.path.samestat(os.stat(name, dir_fd=here, follow_symlinks=False), was):  # not exchanged meanwhile
+            if os.path.samestat(os.stat(name, dir_fd=here, follow_symlinks=False), was):  # not replaced meanwhile
                 return [
                     f"{shown(folder)} is protected and was moved back from {shown(target)}; ask the user to move it."
                 ]
@@ -112,7 +112,7 @@ def _led_back(folder: str, was: os.stat_result) -> list[str]:
 
 
 def _without_links(path: str) -> str:
-    """Where a path leads now, its last part as it is: a link there is guarded itself."""
+    """The target of a path, apart from its last part: a link there is guarded itself."""
     folder, name = os.path.split(path)
     return os.path.join(os.path.realpath(folder), name)
 
@@ -128,7 +128,7 @@ def _is_replaced(path: str) -> bool:
     return os.path.lexists(path) and not _is_folder(path)
 
 
-# --- looking ---
+# --- inspection ---
 
 
 def _look_at(path: str) -> _Was:
@@ -136,7 +136,7 @@ def _look_at(path: str) -> _Was:
     try:
         with hold_folder(folder) as handle:
             return _look(name, handle)
-    except OSError:  # its folder is gone, closed, or a link now
+    except OSError:  # its folder is gone, unreadable, or a link now
         return _NOTHING
 
 
@@ -144,7 +144,7 @@ def _look(name: str, folder: int) -> _Was:
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         if stat.S_ISSOCK(status.st_mode):
-            return _NOTHING  # a placeholder, which stands for nothing
+            return _NOTHING  # a placeholder of the sandbox
         if stat.S_ISLNK(status.st_mode):
             return _Was(stat.S_IFLNK, os.fsencode(os.readlink(name, dir_fd=folder)))
         if stat.S_ISDIR(status.st_mode):
@@ -167,13 +167,16 @@ def _opened(name: str, folder: int) -> Iterator[int]:
         os.close(handle)
 
 
-# --- putting back ---
+# --- restoration ---
 
 
 @contextlib.contextmanager
 def _way(folder: str, root: str) -> Iterator[int]:
-    """A folder as a descriptor. Below the project it is made where it is gone, and opened where it was closed to us;
-    what stands in its place, a link or a file, is set aside."""
+    """Opens a folder by descriptor.
+
+    Below the project, creates a missing folder, unlocks an unreadable one, and sets aside a link or a file in its
+    place.
+    """
     below = os.path.relpath(folder, root) if os.path.commonpath((folder, root)) == root else "."
     with contextlib.ExitStack() as stack:
         handle = stack.enter_context(hold_folder(root if below != "." else folder))
@@ -188,7 +191,7 @@ def _way(folder: str, root: str) -> Iterator[int]:
 
 
 def _put_back(path: str, name: str, was: _Was, folder: int) -> Iterator[str]:
-    """Touch only what differs, since not everything could be made again; gives the paths that cannot."""
+    """Touches only differences, since not everything could be restored; yields the paths that cannot."""
     if isinstance(was.content, dict):
         if not _is_folder(name, folder):
             _remove(name, folder)
@@ -202,7 +205,7 @@ def _put_back(path: str, name: str, was: _Was, folder: int) -> Iterator[str]:
             os.fchmod(handle, stat.S_IMODE(was.mode))
     elif isinstance(was.content, _Mark):
         with contextlib.suppress(FileNotFoundError):
-            _put_aside(name, folder)  # so that at least nobody takes it for what it was
+            _put_aside(name, folder)  # so that at least nobody mistakes it for the original
         yield path
     else:
         _remove(name, folder)
@@ -221,24 +224,24 @@ def _make(name: str, mode: int, content: bytes, folder: int) -> None:
 
 
 def _open_up(name: str, folder: int) -> None:
-    """Make a folder one that we can work in: a command may have closed it to us as well."""
+    """Makes a folder accessible to ra, which a command may have prevented."""
     handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         mode = stat.S_IMODE(os.fstat(handle).st_mode)
         if mode & stat.S_IRWXU != stat.S_IRWXU:
-            os.chmod(f"/proc/self/fd/{handle}", mode | stat.S_IRWXU)  # fchmod does not take what cannot be read
+            os.chmod(f"/proc/self/fd/{handle}", mode | stat.S_IRWXU)  # fchmod rejects unreadable files
     finally:
         os.close(handle)
 
 
 def _put_aside(name: str, folder: int) -> None:
-    """Raises FileNotFoundError; what was set aside before is then still there."""
+    """Raises FileNotFoundError. Keeps whatever was set aside before."""
     os.stat(name, dir_fd=folder, follow_symlinks=False)
     os.rename(name, free_name(name, folder), src_dir_fd=folder, dst_dir_fd=folder)
 
 
 def free_name(name: str, folder: int) -> str:
-    """Where something can be moved aside to: what was moved there before stays."""
+    """An unused name to move something aside to: earlier ones stay."""
     names = (f"{name}{SET_ASIDE}{number or ''}" for number in itertools.count())
     return next(candidate for candidate in names if not exists(candidate, folder))
 

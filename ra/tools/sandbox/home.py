@@ -1,4 +1,4 @@
-"""The home directory of a box: a private folder, kept per project, with the user's toolchains read-only in it."""
+"""The home directory of a sandbox: a private folder per project, with the user's toolchains read-only in it."""
 
 import contextlib
 import os
@@ -15,7 +15,7 @@ from ra.tools.sandbox.layout import Layout, masked, topmost
 
 
 class Home:
-    """`path` is where it stands in the box, which is where the user's own one is outside. `named`: all toolchains."""
+    """`path` is its place in the sandbox, the same as that of the user's own home outside. `named`: all toolchains."""
 
     def __init__(self, place: Project, host: Host, layout: Layout, private: str) -> None:
         self.path = _home(place, host)
@@ -26,7 +26,7 @@ class Home:
         secrets = [os.path.join(self.path, name) for name in CREDENTIALS if self.path]
         tokens = [path for folder in self._toolchains if _below(folder, self.path) for path in tokens_in(folder)]
         self._masks = [path for path in (*secrets, *layout.hidden, *tokens) if os.path.lexists(path)]
-        inside = self.path or "/tmp"  # noqa: S108 - private in a box
+        inside = self.path or "/tmp"  # noqa: S108 - private in a sandbox
         self.env = {
             "HOME": inside,
             "XDG_CACHE_HOME": f"{inside}/.cache",
@@ -42,7 +42,7 @@ class Home:
     def mounts(self, *, network: bool, also: Sequence[str]) -> list[str]:
         """`also`: what else will be mounted below it, such as the project."""
         shared = list(self._toolchains)
-        if network:  # a Python of ours keeps the command from the host's sockets
+        if network:  # a Python of ours keeps the command away from the host's sockets
             shared = topmost({*shared, *(path for path in [os.path.realpath(sys.base_prefix)] if not _is_system(path))})
         out: list[str] = []
         points: dict[str, bool] = {}
@@ -57,7 +57,7 @@ class Home:
                 make_real_folder(self._folder, name if is_folder else os.path.dirname(name) or ".")
                 if not is_folder:
                     _make_file(self._folder, name)
-            # A command could put a link in the place of a folder, and the next mount would be where that leads.
+            # A command could replace a folder with a link, and the next mount would follow it.
             for name in points:
                 out += ["--bind", os.path.join(self._folder, name), os.path.join(self.path, name)]
         for path in shared:
@@ -77,7 +77,7 @@ class Home:
 
 
 def masked_home(home: Home) -> list[str]:
-    """Where the project is the home directory itself: nothing of it whose name begins with a dot, but toolchains."""
+    """If the project is the home directory itself: hides all names that begin with a dot, except toolchains."""
     out: list[str] = []
     with contextlib.suppress(OSError):
         for name in sorted(os.listdir(home.path)):
@@ -90,7 +90,7 @@ def masked_home(home: Home) -> list[str]:
 
 
 def make_real_folder(base: str, name: str) -> None:
-    """A folder below another one, without following a link: what is none is moved aside. Raises OSError."""
+    """Creates a folder below another one without following links; moves anything else aside. Raises OSError."""
     folder = base
     for part in (part for part in name.split("/") if part != "."):
         path = os.path.join(folder, part)
@@ -113,7 +113,7 @@ def _make_file(base: str, name: str) -> None:
 
 
 def _home(place: Project, host: Host) -> str:
-    """ "" where no private one can stand: for users whose home is a folder of the system."""
+    """ "" if a private one is impossible: for users whose home is a system folder."""
     path = place.real(place.home) if place.home else ""
     programs = [place.real(folder) for folder in host.env.get("PATH", os.defpath).split(os.pathsep)]
     closed = path in ("/", *SYSTEM, *programs) or (_is_system(path) and not os.path.isdir(path))
@@ -121,7 +121,7 @@ def _home(place: Project, host: Host) -> str:
 
 
 def _made(folder: str) -> str:
-    """The folder, made if it is not there; "" where it cannot be, or where none is named."""
+    """Creates the folder if necessary; "" if that fails, or if none is named."""
     if not folder:
         return ""
     try:
@@ -140,7 +140,7 @@ def _below(path: str, root: str) -> bool:
 
 
 def _is_system(path: str) -> bool:
-    """What is there anyway."""
+    """Whether the sandbox has it anyway."""
     return any(path == folder or _below(path, folder) for folder in SYSTEM)
 
 

@@ -1,4 +1,4 @@
-"""What of the machine is there in a box: programs and toolchains, never a key, a socket or another project."""
+"""Selects what of the machine a sandbox contains: programs and toolchains, never a key, a socket or another project."""
 
 import contextlib
 import os
@@ -19,10 +19,10 @@ def _words(text: str) -> tuple[str, ...]:
 
 
 SYSTEM = _words("/bin /sbin /lib /lib32 /lib64 /libx32 /usr /etc /opt /nix /gnu /snap")
-"""What is installed. Homes, /srv, /mnt, /var and other folders of people are not there unless they are named."""
+"""Installed software. Homes, /srv, /mnt, /var and other folders of users are missing unless they are named."""
 
 _PARTS = _words("/var/lib/gems /var/lib/ghc /var/lib/texmf")
-"""Each mount costs every command 0.2 ms: what programs are known to read."""
+"""Each mount costs every command 0.2 ms, so only what programs are known to read."""
 
 TOOLCHAINS = _words(
     ".pyenv .nvm .rustup .cargo/bin .cargo/env go/bin sdk .asdf .sdkman .rbenv .rvm .goenv .jenv .nodenv .volta .fnm "
@@ -38,7 +38,7 @@ CACHES = _words(
     ".cargo/registry .cargo/git go/pkg/mod .m2/repository .nuget/packages .ivy2/cache .hex/packages .pub-cache "
     ".cabal/packages"
 )
-"""Packages that were fetched before: the user's until a command with a network has fetched its own."""
+"""Downloaded packages: the user's, until a command with a network has downloaded its own."""
 
 _NAMES_TOOLCHAIN = _words(
     "VIRTUAL_ENV CONDA_PREFIX JAVA_HOME GOPATH GOROOT RUSTUP_HOME NVM_DIR PYENV_ROOT RBENV_ROOT DOTNET_ROOT "
@@ -54,13 +54,13 @@ _MOST_ENTRIES = 20_000
 
 
 def system_folders() -> Iterator[str]:
-    """The folders that hold programs, whoever's machine this is."""
+    """The folders that contain programs, on anyone's machine."""
     yield from (path for path in SYSTEM if os.path.lexists(path))
     yield from (path for path in _PARTS if os.path.isdir(path))
 
 
 def toolchains(host: Host, home: str, root: str) -> list[str]:
-    """What else is read-only at its real path: by name below the home directory, by PATH and by its variables."""
+    """What else is readable at its real path: by name below the home directory, by PATH and by its variables."""
     named = [os.path.join(home, name) for name in TOOLCHAINS] if home else []
     for folder in host.env.get("PATH", "").split(os.pathsep):
         if os.path.isabs(folder):
@@ -74,9 +74,9 @@ def toolchains(host: Host, home: str, root: str) -> list[str]:
 
 
 class Shadows:
-    """Programs in folders of PATH that lie in the project, by the names that programs elsewhere have.
+    """Programs in those folders of PATH that are in the project, under names that programs elsewhere have.
 
-    Packages install commands of their own there; a new `git` or another `python` would run as the user.
+    Packages install commands there; a new `git` or another `python` would run as the user.
     """
 
     def __init__(self, folders: tuple[str, ...], host: Host) -> None:
@@ -102,7 +102,7 @@ def _holds(path: str, inner: str) -> bool:
 
 
 def _prefix(folder: str, home: str) -> list[str]:
-    """Where a folder of programs was installed: its libraries stand beside it. A repository is no such place."""
+    """The folder where programs were installed, with their libraries beside them. Never a repository."""
     above = os.path.dirname(folder)
     if os.path.basename(folder) not in ("bin", "sbin", "shims", "condabin") or above in ("/", home):
         return []
@@ -112,7 +112,7 @@ def _prefix(folder: str, home: str) -> list[str]:
 
 
 def _environment_home(root: str) -> Iterator[str]:
-    """Where the Python of the project's environment lies. Its own file says so, so it must be one."""
+    """Where the Python of the project's environment is, according to the environment's own file, if it is one."""
     for name in (".venv", "venv", "env"):
         try:
             with open(os.path.join(root, name, "pyvenv.cfg"), encoding="utf-8", errors="replace") as file:
@@ -132,7 +132,7 @@ def _entries_named(folder: str, names: Iterable[str]) -> Iterator[str]:
 
 
 def closed_to_others(folder: str = "/etc", depth: int = 3) -> Iterator[str]:
-    """What in a folder of the system not everybody may read: it is not for commands, whoever runs them."""
+    """What in a system folder not everybody may read: commands may not either, whoever runs them."""
     for entry in _entries(folder):
         try:
             mode = entry.stat(follow_symlinks=False).st_mode
@@ -147,7 +147,7 @@ def closed_to_others(folder: str = "/etc", depth: int = 3) -> Iterator[str]:
 
 
 def closed_programs(spared: Iterable[str]) -> Iterator[str]:
-    """The same of files beside programs that somebody installed, a `.env` of a service among them; the folders stay.
+    """The same for files beside installed programs, such as a service's `.env`; the folders stay.
 
     `spared`: what was named as a toolchain.
     """
@@ -161,14 +161,14 @@ def closed_programs(spared: Iterable[str]) -> Iterator[str]:
             if entry.is_dir(follow_symlinks=False):
                 waiting += [(entry.path, depth - 1)] if depth > 1 else []
             elif entry.is_file(follow_symlinks=False) and not entry.path.startswith(spared):
-                with contextlib.suppress(FileNotFoundError):  # a lock, or what an update replaces
+                with contextlib.suppress(FileNotFoundError):  # a lock, or a file that an update replaces
                     mode = entry.stat(follow_symlinks=False).st_mode
                     if not mode & (stat.S_IROTH | stat.S_IXUSR) and os.access(entry.path, os.R_OK):
                         yield entry.path
 
 
 def tokens_in(folder: str, depth: int = 3) -> Iterator[str]:
-    """What is kept for credentials beside a toolchain, by its name, as uv does."""
+    """Files beside a toolchain that hold credentials, judging by their names, as with uv."""
     for entry in _entries(folder):
         is_folder = entry.is_dir(follow_symlinks=False)
         if holds_token(fold(entry.name)) and (depth > 1 or not is_folder):
@@ -178,7 +178,7 @@ def tokens_in(folder: str, depth: int = 3) -> Iterator[str]:
 
 
 def closed_in_proc() -> list[str]:
-    """What the kernel tells of the whole machine: to root alone, who could open it in a box too, or to everybody."""
+    """What the kernel reveals about the whole machine: to everybody, or to root alone, even in a sandbox."""
     closed = []
     for entry in _entries("/proc"):
         if not entry.name.isdigit() and entry.is_file(follow_symlinks=False):
@@ -189,7 +189,7 @@ def closed_in_proc() -> list[str]:
 
 
 def sockets_below(folder: str) -> list[str]:
-    """Unix sockets by whatever name they have now, as far as the folder can be looked through."""
+    """Unix sockets below a folder under their present names, as far as it is readable."""
     sockets: list[str] = []
     waiting, entries_seen = deque([folder]), 0
     while waiting and entries_seen < _MOST_ENTRIES:
@@ -203,9 +203,9 @@ def sockets_below(folder: str) -> list[str]:
 
 
 def listening_sockets(*, everywhere: bool = False, every_name: bool = False) -> list[str]:
-    """Unix sockets with a path, by which a program without a network could still reach one that has it.
+    """Unix sockets with a path, through which a program without a network could reach one that has it.
 
-    `everywhere`: of all network namespaces that can be seen. `every_name`: also names that are relative, or gone.
+    `everywhere`: of all visible network namespaces. `every_name`: also relative and deleted names.
     """
     paths = set()
     for file in _socket_tables() if everywhere else ["/proc/net/unix"]:
@@ -219,7 +219,7 @@ def listening_sockets(*, everywhere: bool = False, every_name: bool = False) -> 
 
 
 def _socket_tables() -> Iterator[str]:
-    """One for each network namespace that can be seen: a socket with a name is reached from all of them."""
+    """One for each visible network namespace: a named socket is reachable from all of them."""
     spaces: set[str] = set()
     for entry in _entries("/proc"):
         if entry.name.isdigit():
@@ -240,7 +240,7 @@ def is_socket(path: str) -> bool:
 
 
 def is_reachable(path: str) -> bool:
-    """Whether a command can come to a path. Root without capabilities cannot go through all folders that root can, nor
+    """Whether a command can reach a path. Without capabilities, root cannot traverse all folders that root can, nor
     could bubblewrap mount anything there.
     """
     if os.geteuid() != 0:
@@ -258,7 +258,7 @@ def is_reachable(path: str) -> bool:
 
 
 def git_identity(host: Host, home: str, root: str) -> list[tuple[str, str]]:
-    """What of the user's own git configuration holds in a box, where the file itself is not: who commits."""
+    """The settings of the user's git configuration that apply in a sandbox without the file itself: the committer."""
     git = program("git", root)
     if git is None or not home:
         return []

@@ -1,4 +1,4 @@
-"""Keeps a command that has the host's network away from the host's abstract unix sockets, by a Landlock scope."""
+"""Keeps a command with the host's network away from the host's abstract unix sockets, by a Landlock scope."""
 
 import ctypes
 import functools
@@ -16,12 +16,12 @@ if ruleset < 0 or libc.syscall(446, ruleset, 0):
 os.close(ruleset)
 os.execvp(sys.argv[1], sys.argv[1:])
 """
-"""Scopes 1 and 2: no abstract socket of, and no signal to, a process outside. Files are left to the mounts."""
+"""Scopes 1 and 2: no abstract socket of, and no signal to, an outside process. The mounts protect files."""
 
 
 @functools.cache
 def scopes() -> bool:
-    """Whether this kernel knows scopes."""
+    """Whether this kernel supports scopes."""
     if not sys.platform.startswith("linux"):  # pragma: no cover - macOS has its own sandbox
         return False
     libc = ctypes.CDLL(None, use_errno=True)
@@ -29,5 +29,5 @@ def scopes() -> bool:
 
 
 def scoped_python() -> list[str]:
-    """What to put before a command's words. Isolated: nothing of the project or the environment is loaded."""
+    """The prefix of the command line. Isolated: loads nothing from the project or the environment."""
     return [getattr(sys, "_base_executable", None) or sys.executable, "-I", "-S", "-c", _SCOPE]

@@ -1,4 +1,4 @@
-"""Folders and trial runs for sandboxes."""
+"""Creates folders and makes trial runs for sandboxes."""
 
 import contextlib
 import fcntl
@@ -16,15 +16,15 @@ from ra.system.process import Launch
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 PREFIX = "ra-tmp-"
-UNHELD = "ra-new-"  # how a folder is called until it is held
-YOUNG_S = 60.0  # longer than it takes to hold a new one
+UNHELD = "ra-new-"  # the prefix of a folder's name until it is locked
+YOUNG_S = 60.0  # longer than it takes to lock a new one
 
 
 def private_folder(owner: object) -> tuple[str, Callable[[], object]]:
-    """A folder for temporary files that lives as long as its owner, and how to remove it before.
+    """A folder for temporary files that lives as long as its owner, and a function that removes it earlier.
 
-    It is held by a lock that ends with our process, however that ends: what a killed one left is removed here. It gets
-    its name when it is held, so that one of that name which nobody holds belongs to nobody.
+    A lock, which ends with our process in any case, marks it as used: the folder of a killed process is removed here.
+    It gets its name when it is locked, so that an unlocked folder of such a name belongs to nobody.
     """
     remove_left_behind(tempfile.gettempdir())
     unheld = os.path.realpath(tempfile.mkdtemp(prefix=UNHELD))
@@ -36,14 +36,14 @@ def private_folder(owner: object) -> tuple[str, Callable[[], object]]:
 
 
 def remove_left_behind(folder: str) -> None:
-    """Remove temporary folders of this user that no process holds any more."""
+    """Removes temporary folders of this user that no process has locked."""
     try:
         with os.scandir(folder) as entries:
             paths = [entry.path for entry in entries if _is_ours(entry)]
     except OSError:
-        return  # then there is nothing that we could remove
+        return  # then there is nothing that ra could remove
     for path in paths:
-        with contextlib.suppress(OSError):  # somebody holds it, or was faster
+        with contextlib.suppress(OSError):  # another process has locked it, or was faster
             handle = os.open(path, _FOLDER)
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -53,7 +53,7 @@ def remove_left_behind(folder: str) -> None:
 
 
 def _is_ours(entry: "os.DirEntry[str]") -> bool:
-    """A folder of this user that is held, or would be by now."""
+    """A folder of this user that is locked, or should be by now."""
     if not entry.name.startswith((PREFIX, UNHELD)):
         return False
     try:
@@ -70,7 +70,7 @@ def _remove(path: str, handle: int) -> None:
 
 
 def try_out(launch: Launch) -> bool:
-    """Whether a command that checks its box from inside finds it tight."""
+    """Whether a command that checks its sandbox from inside finds it tight."""
     try:
         process = subprocess.run(
             launch.argv,

@@ -1,4 +1,4 @@
-"""Plan what a sandbox may see and write; each mechanism carries out this one plan."""
+"""Plans what a sandbox may see and write; each mechanism implements this one plan."""
 
 import os
 import re
@@ -24,9 +24,9 @@ SYSTEM_SECRETS = (
 
 
 class Repository(NamedTuple):
-    """The repository of a worktree, which lies outside the project: read, except for what a commit must write.
+    """The repository of a worktree outside the project: readable, and writable as far as a commit needs.
 
-    `fixed` lies in a writable folder and leads git elsewhere; what is in `absent` would, if it were there.
+    `fixed` is in a writable folder and redirects git; the paths in `absent` would, if they existed.
     """
 
     common: str
@@ -36,10 +36,10 @@ class Repository(NamedTuple):
 
 
 class Layout(NamedTuple):
-    """The project and what is special in it.
+    """The project and its special paths.
 
     `own` paths are protected by name, whether they exist or not. `watched` must not appear, and cannot be mounted over:
-    git obeys them as soon as they are there. `hidden` exist and must not be seen.
+    git obeys them as soon as they exist. `hidden` exist and must not be seen.
     """
 
     root: str
@@ -53,7 +53,7 @@ class Layout(NamedTuple):
 def plan(place: Project, hidden: tuple[str, ...]) -> Layout:
     root = place.real(place.root)
     home = place.real(place.home) if place.home else ""
-    # A home directory is no project: what lies open there (.bashrc, .profile) would run outside the box.
+    # A home directory is not a project: its files (.bashrc, .profile) would run outside the sandbox.
     is_home = bool(home) and (home == root or home.startswith(root.rstrip("/") + "/"))
     writable = not (place.read_only or root == "/" or is_home)
     git = _git_paths(root)
@@ -70,7 +70,7 @@ def plan(place: Project, hidden: tuple[str, ...]) -> Layout:
         path for path in dict.fromkeys(readable_secrets) if not root.startswith(path.rstrip("/") + "/") and path != root
     ]
     watched = [os.path.join(root, name) for name in _git_obeys(git)]
-    # Where even the folder is missing (.github), nothing can be mounted without getting in a command's way.
+    # If even the folder is missing (.github), nothing can be mounted without obstructing commands.
     watched += [path for path in own_paths if not os.path.isdir(os.path.dirname(path))]
     mounted = tuple(path for path in own_paths if path not in watched)
     repository = worktree(root) if writable else None
@@ -79,13 +79,14 @@ def plan(place: Project, hidden: tuple[str, ...]) -> Layout:
 
 
 def _in_real_folder(path: str) -> str:
-    """The path by where its folder is: a command may have made the folder a link, which may lead out of the project."""
+    """The path below its folder's real path: a command may have replaced the folder with a link out of the project."""
     return os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
 
 
 def worktree(root: str) -> Repository | None:
-    """Where the commits of a worktree go. Only where the repository itself names this worktree as one of its own:
-    what a `.git` file says alone is a word of whoever packed the folder, and could name any other repository.
+    """The repository of a worktree, if the repository itself lists the worktree.
+
+    A `.git` file alone proves nothing: whoever packed the folder wrote it, and could name any other repository.
     """
     try:
         git_dir = os.path.realpath(os.path.join(root, _line(os.path.join(root, ".git")).removeprefix("gitdir: ")))
@@ -109,14 +110,14 @@ def _line(path: str) -> str:
 
 
 def _instructions(place: Project, root: str) -> list[str]:
-    """The names that hold instructions here. A pattern is a project's own word, so it must not lead elsewhere."""
+    """The names of instruction files here. A pattern comes from the project, so it must not point elsewhere."""
     paths = []
     for pattern in place.instructions:
         name = os.path.normpath(pattern)
         if os.path.isabs(name) or name.split("/")[0] in ("..", "."):
             continue
         if "*" in name:
-            import glob  # hardly anybody has one
+            import glob  # start-up time: hardly anybody has one
 
             paths += glob.glob(name, root_dir=root, include_hidden=True)[:MAX_MOUNTS]
         else:
@@ -125,9 +126,9 @@ def _instructions(place: Project, root: str) -> list[str]:
 
 
 def _git_paths(root: str) -> list[str]:
-    """What git would run or obey. A `.git` that is a file, a link or missing is protected itself, and what it names."""
+    """What git would run or obey. A `.git` that is a file, a link or missing is protected, and so is its target."""
     git = os.path.join(root, ".git")
-    # The project itself can be a bare repository, which git takes when there is no usable `.git`.
+    # The project itself can be a bare repository, which git uses without a usable `.git`.
     bare = all(os.path.isdir(os.path.join(root, name)) for name in ("objects", "refs"))
     itself = _in_repository(root, ".") if bare else []
     if os.path.isdir(git) and not os.path.islink(git):
@@ -143,7 +144,7 @@ def _in_repository(root: str, git: str) -> list[str]:
 
 
 def _other_hooks(root: str, config: str) -> list[str]:
-    """The folder of the project that `core.hooksPath` names, as programs for hooks set it."""
+    """The folder of the project that `core.hooksPath` names, as hook managers set it."""
     try:
         with open(config, encoding="utf-8", errors="replace") as file:
             named = re.findall(
@@ -156,7 +157,7 @@ def _other_hooks(root: str, config: str) -> list[str]:
 
 
 def _led_to(git: str) -> str:
-    """The repository behind a link, or behind a file with `gitdir: …`, as worktrees and separate folders have it."""
+    """The repository behind a link or a file with `gitdir: …`, as in worktrees and separate git directories."""
     if os.path.islink(git):
         return os.path.realpath(git)
     try:
@@ -168,14 +169,14 @@ def _led_to(git: str) -> str:
 
 
 def _git_obeys(protected: list[str]) -> list[str]:
-    """What git would take for its own as soon as it is there; an existing `modules` is protected already."""
+    """What git would obey as soon as it exists; an existing `modules` is protected already."""
     folders = [os.path.dirname(path) for path in protected if os.path.basename(path) == "hooks"]
     names = [os.path.join(folder, name) for folder in folders for name in ("commondir", "config.worktree", "modules")]
     return [name for name in names if name not in protected]
 
 
 def collapse(paths: frozenset[str], root: str, most: int = MAX_MOUNTS) -> list[str]:
-    """At most so many paths that cover all of these: where files are many, their folder stands for them."""
+    """At most `most` paths that cover all of these: a folder replaces its files if there are many."""
     covered = set(paths)
     while len(covered) > most:
         deepest = max(path.count("/") for path in covered)
@@ -187,7 +188,7 @@ def collapse(paths: frozenset[str], root: str, most: int = MAX_MOUNTS) -> list[s
 
 
 def topmost(paths: "set[str] | list[str]") -> list[str]:
-    """Without those that lie below another one."""
+    """Drops the paths that are below another one."""
     top: list[str] = []
     for path in sorted(paths):
         if not top or not path.startswith(top[-1].rstrip("/") + "/"):
@@ -196,7 +197,7 @@ def topmost(paths: "set[str] | list[str]") -> list[str]:
 
 
 def masked(path: str) -> list[str]:
-    """Mounts that leave a path empty. One that is gone needs none: bubblewrap refuses to mask what is not there."""
+    """Mounts that empty a path. A missing path needs none: bubblewrap refuses to mask what does not exist."""
     if not os.path.lexists(path):
         return []
     return ["--tmpfs", path] if os.path.isdir(path) else ["--ro-bind", "/dev/null", path]

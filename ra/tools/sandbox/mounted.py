@@ -1,8 +1,8 @@
-"""Checks, in a box and before its command, that what is mounted there is what was meant.
+"""Checks in a sandbox, before its command, that the mounts are the intended ones.
 
-Bubblewrap mounts by names. A background job can put a link in a folder's place between our look and the mount: then a
-key elsewhere would be mounted for a file of the project, or a protected file would not be covered. A folder that is a
-mount itself, in the job's box too, cannot be moved; what lies in others is compared with the kernel's list of mounts.
+Bubblewrap mounts by name. A background job can replace a folder with a link between our check and the mount: then a key
+elsewhere would be mounted as a file of the project, or a protected file would not be covered. A folder that is itself a
+mount, in the job's sandbox too, cannot be moved; the contents of others are compared with the kernel's list of mounts.
 """
 
 import os
@@ -25,7 +25,7 @@ exec "$@"
 
 
 def checked(argv: Sequence[str], mounts: Sequence[str], root: str, steady: Collection[str]) -> Sequence[str]:
-    """The command behind the check. `steady`: folders that nobody can move, whose entries need none."""
+    """Puts the check before the command. `steady`: folders that nobody can move, whose entries need no check."""
     doubtful = [pair for pair in _pairs(mounts) if pair[1].startswith(f"{root}/") and _folder(pair[1]) not in steady]
     if not doubtful:
         return argv
@@ -35,7 +35,7 @@ def checked(argv: Sequence[str], mounts: Sequence[str], root: str, steady: Colle
 
 
 def _pairs(mounts: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """What is mounted, and where; "" for what comes from nowhere."""
+    """The source and the target of each mount; "" for a mount without a source."""
     for place, word in enumerate(mounts):
         if word in _BINDS:
             yield mounts[place + 1], mounts[place + 2]
@@ -48,7 +48,7 @@ def _folder(path: str) -> str:
 
 
 class _Mounts:
-    """The mounts outside, which say by which name the kernel knows a file."""
+    """The mounts outside, which show the name under which the kernel knows a file."""
 
     def __init__(self) -> None:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
@@ -56,7 +56,7 @@ class _Mounts:
         self._rows = {row[4]: (row[2], row[3]) for row in rows}
 
     def line(self, path: str) -> str:
-        """How the box's own list names this path, mounted at the same place."""
+        """This path in the sandbox's own list, if mounted at the same place."""
         escaped = _escaped(path)
         point = escaped
         while point not in self._rows:
@@ -67,5 +67,5 @@ class _Mounts:
 
 
 def _escaped(path: str) -> str:
-    """A path as the kernel writes it there."""
+    """A path in the kernel's notation."""
     return path.replace("\\", "\\134").replace(" ", "\\040").replace("\t", "\\011").replace("\n", "\\012")

@@ -1,4 +1,4 @@
-"""Where pip and npm fetch packages: the user's own files say it, which are not in a box, and no key of them is told."""
+"""Tells a sandbox where pip and npm fetch packages, from the user's own files, which it lacks, without any key."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -13,17 +13,17 @@ _NPM = ("registry", "proxy", "https-proxy", "noproxy", "cafile", "strict-ssl")
 
 
 def registries(env: Mapping[str, str], home: str) -> dict[str, str]:
-    """Variables that say the same. What the environment says already is stronger."""
+    """Variables with the same meaning as the files. Those in the environment already take precedence."""
     if not home:
         return {}
     config = env.get("XDG_CONFIG_HOME") or os.path.join(home, ".config")
-    found = {f"npm_config_{key}": value for key, value in _npm(os.path.join(home, ".npmrc"))}
+    variables = {f"npm_config_{key}": value for key, value in _npm(os.path.join(home, ".npmrc"))}
     for path in (os.path.join(home, ".pip/pip.conf"), os.path.join(config, "pip/pip.conf")):
-        found |= {f"PIP_{key.replace('-', '_').upper()}": value for key, value in _pip(path)}
+        variables |= {f"PIP_{key.replace('-', '_').upper()}": value for key, value in _pip(path)}
     named = {name.casefold() for name in env}
     return {
         name: expanded(value, home)
-        for name, value in found.items()
+        for name, value in variables.items()
         if name.casefold().replace("-", "_") not in named and not names_token(value)
     }
 
@@ -36,7 +36,7 @@ def _npm(path: str) -> Iterator[tuple[str, str]]:
 
 
 def _pip(path: str) -> Iterator[tuple[str, str]]:
-    """Of the part for all of its commands, and of that for `install`. A value may go on in lines that are indented."""
+    """The sections for all of its commands and for `install`. A value may continue on indented lines."""
     settings: dict[str, str] = {}
     section = key = ""
     for line in _lines(path):

@@ -1,4 +1,4 @@
-"""What git is told in a box: who commits, what it passes over, and to start nothing."""
+"""Configures git in a sandbox: the committer, the ignored files, and that it starts nothing."""
 
 import os
 import re
@@ -19,11 +19,11 @@ _QUIET = (
     ("tag.gpgSign", "false"),
     ("gc.auto", "0"),
 )
-"""Nothing that git would start besides itself."""
+"""Prevents git from starting other programs."""
 
 
 class Skipped:
-    """What git would do outside, by the user's configuration, and does not in a box. The result says so."""
+    """What git would do outside, by the user's configuration, and skips in a sandbox. The result reports it."""
 
     def __init__(self, identity: Sequence[tuple[str, str]], git_dir: str) -> None:
         values = {key.casefold(): value for key, value in identity}
@@ -49,7 +49,7 @@ class Skipped:
 
 
 def _own_word(config: str) -> str:
-    """What a repository itself says about signing."""
+    """What the repository itself configures about signing."""
     try:
         with open_resolved(config) as file:
             text = file.read(_CONFIG_BYTES).decode("utf-8", "replace")
@@ -59,7 +59,7 @@ def _own_word(config: str) -> str:
 
 
 def git_env(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """What git is told in a box: these settings, and to start nothing."""
+    """The configuration of git in a sandbox: these settings, and no programs."""
     every = (*settings, *_QUIET)
     return {"GIT_CONFIG_COUNT": str(len(every))} | {
         f"GIT_CONFIG_{kind}_{number}": text
@@ -69,7 +69,7 @@ def git_env(settings: Sequence[tuple[str, str]]) -> dict[str, str]:
 
 
 class IgnoredNames:
-    """The file of names that git passes over in a box: the user's own ones, and what is masked there."""
+    """The file of names that git ignores in a sandbox: the user's own, and the masked ones."""
 
     def __init__(self, file: str, identity: Sequence[tuple[str, str]], host: Host, home: str) -> None:
         self._file = file
@@ -83,7 +83,7 @@ class IgnoredNames:
         self._content: bytes | None = None
 
     def written(self, masked: Iterable[str], root: str) -> str:
-        """The file's name. It is written anew when other paths are masked."""
+        """The file's name. Writes it again if other paths are masked."""
         names = [os.path.relpath(path, root) for path in sorted(masked)]
         lines = [os.fsencode("/" + re.sub(r"([\\*?\[])", r"\\\1", name)) for name in names if "\n" not in name]
         content = b"\n".join([self._users, *lines, b""])

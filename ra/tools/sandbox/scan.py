@@ -1,4 +1,4 @@
-"""Find what a command must not write or see in the project: hard links, protected names, secrets."""
+"""Finds what a command must not write or see in the project: hard links, protected names, secrets."""
 
 import contextlib
 import fnmatch
@@ -26,10 +26,12 @@ STALE_S = 30.0
 
 
 class Findings(NamedTuple):
-    """Absolute paths. `linked` files have another hard link, outside the project for all we know; `guarded` are
-    protected names; `repositories` are folders that git would take for one: `.git`, or a bare one; `sockets` lead to
-    other programs. `closed` folders cannot be looked into, so nobody knows what is in them. `twins` are files with
-    several names, all of them in the project: cargo, esbuild and pnpm make them.
+    """Absolute paths.
+
+    `linked` files have another hard link, possibly outside the project; `guarded` are protected names; `repositories`
+    are folders that git would take for one: `.git`, or a bare one; `sockets` lead to other programs. `closed` folders
+    are unreadable, so their contents are unknown. `twins` are files with several names, all of them in the project:
+    cargo, esbuild and pnpm create them.
     """
 
     linked: frozenset[str] = frozenset()
@@ -53,18 +55,18 @@ _ENVIRONMENT = "pyvenv.cfg"
 
 
 class ProtectedState:
-    """What was protected before a command, so that what it added can be told from what the user did meanwhile.
+    """The protected paths before a command, to distinguish what it adds from what the user does meanwhile.
 
-    A path that was there was read-only in the box: if its folder is still the same, whoever changed it was outside.
+    An existing path was read-only in the sandbox: if its folder is still the same, the change came from outside.
     """
 
-    def __init__(self, layout: Layout, found: Findings) -> None:
+    def __init__(self, layout: Layout, findings: Findings) -> None:
         self._watched = (*layout.own, *layout.watched)
         self._root = layout.root
-        names = (*self._watched, *found.guarded, *found.repositories)
+        names = (*self._watched, *findings.guarded, *findings.repositories)
         self._was = {path: (_identity(path), _identity(os.path.dirname(path))) for path in names}
         self._known = {identity for identity, _ in self._was.values() if identity}
-        # Held, so that no other file gets the number of one that goes meanwhile.
+        # Kept open, so that no other file gets the inode number of one that is deleted meanwhile.
         self._held = [handle for path in self._was if (handle := _hold(path)) is not None]
 
     def release(self) -> None:
@@ -72,7 +74,7 @@ class ProtectedState:
             os.close(self._held.pop())
 
     def new_names(self, now: Findings) -> list[str]:
-        """Protected names that the command added."""
+        """The protected names that the command added."""
         watched = [path for path in self._watched if os.path.basename(path) != ".git" or not os.path.isdir(path)]
         new_paths = sorted(path for path in {*watched, *now.guarded} if self._is_new(path))
         return [path for path in new_paths if os.path.basename(path) != ".git" or not leads_inside(path, self._root)]
@@ -81,9 +83,10 @@ class ProtectedState:
         return sorted(path for path in now.repositories if self._is_new(path))
 
     def replaced(self, closed: Sequence[str]) -> list[str]:
-        """Protected files that others came in place of. A mount goes with the file that it covers, so the command
-        could write the new one: only whoever replaced it can tell what it should hold. `closed`: all in these folders
-        was read-only, whatever came there.
+        """Protected files that were replaced.
+
+        A mount disappears with the file that it covers, so the command could write the new one: only whoever replaced
+        it knows its intended contents. `closed`: everything in these folders was read-only, whatever appeared there.
         """
         changed = []
         for path, (was, _) in self._was.items():
@@ -95,7 +98,7 @@ class ProtectedState:
     def _is_new(self, path: str) -> bool:
         identity = _identity(path)
         if identity is None or identity in self._known:
-            return False  # not there, or only moved
+            return False  # missing, or only moved
         was, folder = self._was.get(path, (None, None))
         return was is None or folder != _identity(os.path.dirname(path))
 
@@ -134,23 +137,23 @@ class _Name(NamedTuple):
 
 class _Folder(NamedTuple):
     changed_ns: int
-    installed: bool  # of packages that somebody else wrote
+    installed: bool  # belongs to packages of other authors
     folders: tuple[str, ...]
     names: tuple[_Name, ...]  # of files that have several
     inodes: "array[int]"  # of the other files
-    found: Findings
+    findings: Findings
 
 
 class Scan:
-    """Looks at every file once; later only into folders whose content changed.
+    """Looks at every file once; later only into folders whose contents changed.
 
-    A link made elsewhere to a file here does not change its folder, so all is looked at anew when that is cheap, and
-    every half minute.
+    A link that is created elsewhere to a file here does not change its folder, so everything is scanned again when that
+    is cheap, and every half minute.
 
-    Installed packages (node_modules, virtual environments) are full of hard links to a store: those that were there at
-    the first look are nothing special. Known by their inodes: by its name, a command could make a folder one of these,
-    and move there what it must not write. `memory` is a file that keeps, from one session to the next, the inodes that
-    were special once: otherwise what was moved in this session would be there at the first look of the next.
+    Installed packages (node_modules, virtual environments) are full of hard links to a store: those that existed at the
+    first scan are harmless. They are known by their inodes: by name, a command could turn a folder into such a package,
+    and move protected files there. `memory` is a file that keeps, from one session to the next, the inodes that were
+    once protected: otherwise what was moved in this session would exist at the first scan of the next.
     """
 
     def __init__(self, root: str, instructions: tuple[str, ...], memory: str = "") -> None:
@@ -164,7 +167,7 @@ class Scan:
         self._memory = memory
         self._once_special = _remembered(memory)
         self._newly_special: set[tuple[int, int]] = set()
-        self._outer: set[tuple[int, int]] = set()  # files whose other names were looked for here
+        self._outer: set[tuple[int, int]] = set()  # files whose other names were searched for here
         self._first = True
         self._watch = Watch()
         names = (
@@ -182,7 +185,7 @@ class Scan:
         began = time.monotonic()
         walk_all = self._whole_took < CHEAP_S or began - self._whole_at > STALE_S
         changes = self._watch.changes()
-        # Opened again, they would be no news: no file of theirs has changed.
+        # If opened again, they are not news: none of their files has changed.
         closed, self._closed = self._closed, set()
         for path in closed:
             self._folders = {inner: folder for inner, folder in self._folders.items() if not _lies_in(inner, {path})}
@@ -194,7 +197,7 @@ class Scan:
         if walk_all:
             self._whole_at, self._whole_took = began, time.monotonic() - began
         self._first = False
-        parts = [folder.found for folder in self._folders.values() if folder.found is not _NOTHING]
+        parts = [folder.findings for folder in self._folders.values() if folder.findings is not _NOTHING]
         if self._closed:
             parts.append(Findings(closed=frozenset(self._closed)))
         parts.append(self._several_names())
@@ -202,11 +205,12 @@ class Scan:
         return Findings(*(frozenset().union(*kind) for kind in zip(*parts, strict=True)))
 
     def _several_names(self) -> Findings:
-        """The files with several names: `linked`, where one of them is not in the project."""
+        """The files with several names: `linked` if one of them is not in the project."""
         names_of = self._names_of()
         linked = {file for file, names in names_of.items() if not _are_all(names)}
         if missing := {inode for device, inode in linked - self._outer}:
-            # They had one name when its folder was read, and a link made elsewhere does not change that folder.
+            # They had one name when their folder was read, and a link that is created elsewhere does not change that
+            # folder.
             for path, folder in list(self._folders.items()):
                 if not missing.isdisjoint(folder.inodes):
                     del self._folders[path]
@@ -230,7 +234,7 @@ class Scan:
         return names_of
 
     def _walk_all(self, *, anew: bool) -> None:
-        """Every folder: its content where it changed, or anew."""
+        """Visits every folder, and reads its contents if they changed, or if `anew`."""
         if not self._watch.works:
             self._watch = Watch()
         folders_before, self._folders = self._folders, {}
@@ -265,12 +269,12 @@ class Scan:
     def _folder(self, path: str, known: _Folder | None, *, installed: bool) -> _Folder | None:
         try:
             status = os.lstat(path)
-            changed_ns = status.st_ctime_ns  # the other time can be set back
+            changed_ns = status.st_ctime_ns  # mtime can be set back
             if known and known.changed_ns == changed_ns:
                 return known
             self._watch.add(path)
             if time.time_ns() - changed_ns < TICK_NS:
-                changed_ns = _JUST_NOW  # what changes within the same tick could not be told
+                changed_ns = _JUST_NOW  # a change within the same tick would go unnoticed
             with os.scandir(path) as entries:
                 identity = (status.st_dev, status.st_ino)
                 return self._read(path, identity, changed_ns, list(entries), installed=installed)
@@ -325,7 +329,7 @@ class Scan:
         return _Folder(changed_ns, installed, tuple(folders), tuple(several), inodes, findings)
 
     def _is_installed(self, status: os.stat_result, *, installed: bool) -> bool:
-        """Whether a file was among installed packages at the first look."""
+        """Whether a file belonged to an installed package at the first scan."""
         identity = (status.st_dev, status.st_ino)
         if self._first and installed and identity not in self._once_special:
             self._installed.add(identity)
@@ -338,19 +342,19 @@ class Scan:
     def _remember(self) -> None:
         if self._newly_special and self._memory:
             lines = [f"{device} {inode}\n" for device, inode in sorted(self._newly_special)]
-            with contextlib.suppress(OSError):  # a full disk: this session knows them
+            with contextlib.suppress(OSError):  # a full disk: only this session knows them
                 append_private(self._memory, "".join(lines).encode())
         self._once_special |= self._newly_special
         self._newly_special.clear()
 
     def _special(self, name: str) -> bool:
-        """Whether the name may be one to judge: quick, for it is asked of every file."""
+        """Whether the name may need a judgement. Fast, because it is called for every file."""
         return not name.isascii() or bool(self._specials.match(name.lower()))
 
     def _is_guarded(self, path: str, *, is_folder: bool) -> bool:
-        """A protected name, but nothing below one, and no repository: `git init` in a subfolder is harmless here.
+        """Whether the name is protected. Not below a protected name, nor a repository: `git init` is harmless here.
 
-        A `.git` that is no folder leads git to one, wherever that lies.
+        A `.git` that is not a folder leads git to one, wherever that is.
         """
         if fold(os.path.basename(path)) == ".git":
             return not is_folder
@@ -371,7 +375,7 @@ def _lies_in(path: str, folders: set[str]) -> bool:
 
 
 def _are_all(names: Sequence[_Name]) -> bool:
-    """Whether the file has no other names than these, as of now."""
+    """Whether the file has no other names than these at present."""
     different = {(name.folder, os.path.basename(name.path)) for name in names}
     try:
         status = os.lstat(names[0].path)
@@ -390,7 +394,7 @@ def _linked(entry: "os.DirEntry[str]") -> os.stat_result | None:
 
 
 class Outer:
-    """Hard links among the folders outside the project that a box may write: those of a worktree's repository."""
+    """Hard links in the folders outside the project that a sandbox may write: those of a worktree's repository."""
 
     def __init__(self) -> None:
         self._scans: dict[str, Scan] = {}

@@ -1,4 +1,4 @@
-"""The sandbox of macOS: a profile for `sandbox-exec`, written from the same plan as on Linux."""
+"""The sandbox of macOS: a profile for `sandbox-exec`, generated from the same plan as on Linux."""
 
 import os
 import re
@@ -87,12 +87,12 @@ def find(place: Project, host: Host) -> Seatbelt | None:
 
 
 def profile(layout: Layout, tmp: str, instructions: tuple[str, ...], secrets: tuple[str, ...] = ()) -> str:
-    """Later lines win: first what may be written, then what of it may not, then what may not even be read."""
+    """Later lines win: first what is writable, then what of it is not, then what is not even readable."""
     lines = [_START]
     writable = [tmp, *([layout.root] if layout.writable else [])]
     lines.append(f"(allow file-write* {' '.join(_subpath(path) for path in writable)})")
     lines += [f"(deny file-write* {_subpath(path)})" for path in (*layout.own, *layout.watched)]
-    # A folder could be renamed, and made anew with other content.
+    # A folder could be renamed, and created again with other contents.
     parents = {os.path.dirname(path) for path in layout.own} - {layout.root}
     lines += [f"(deny file-write-unlink (literal {_quoted(path)}))" for path in sorted(parents)]
     names = "|".join(re.escape(name) for name in instructions)

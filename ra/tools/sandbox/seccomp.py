@@ -1,11 +1,11 @@
-"""Filter the system calls of a sandboxed program, in the kernel's own small machine code."""
+"""Filters the system calls of a sandboxed program, in the kernel's BPF machine code."""
 
 import errno
 import platform
 import struct
 
-# Calls that reach into other processes, the kernel, or new privileges. As far as they are refused, none is needed to
-# build or test software.
+# Calls that affect other processes, the kernel, or privileges. None of those that are refused is needed to build or
+# test software.
 _NUMBERS = {
     "x86_64": (0xC000003E, {
         "socket": 41, "ptrace": 101, "mount": 165, "umount2": 166, "swapon": 167, "swapoff": 168, "reboot": 169,
@@ -36,7 +36,7 @@ _MODE_AT = {
     "chmod": 1, "fchmod": 1, "creat": 1, "mknod": 1,
     "fchmodat": 2, "fchmodat2": 2, "mknodat": 2, "open": 2, "openat": 3,
 }  # fmt: skip
-"""Which argument is the mode of a file. Where a file is opened, it counts only if one may be made."""
+"""The argument that holds a file's mode. For calls that open files, it counts only if they may create one."""
 
 AF_UNIX, AF_INET, AF_INET6, AF_NETLINK = 1, 2, 10, 16
 _CLONE_NEWUSER = 0x10000000
@@ -51,7 +51,7 @@ _NUMBER_AT, _ARCH_AT, _FIRST_ARGUMENT_AT = 0, 4, 16
 
 
 def _argument(place: int) -> int:
-    """Where the lower half of an argument stands."""
+    """The offset of the lower half of an argument."""
     return _FIRST_ARGUMENT_AT + 8 * place
 
 
@@ -60,13 +60,13 @@ def supported() -> bool:
 
 
 def program(families: tuple[int, ...]) -> bytes:
-    """The filter as the kernel takes it: only sockets of these families, and none of the calls above."""
+    """The filter in the kernel's format: only sockets of these families, and none of the calls above."""
     architecture, numbers = _NUMBERS[platform.machine()]
     refuse = [(_RETURN, 0, 0, _ERRNO | errno.EPERM)]
     code = [
         (_LOAD, 0, 0, _ARCH_AT),
         (_EQUAL, 1, 0, architecture),
-        *refuse,  # another machine's calls have other numbers
+        *refuse,  # other architectures have other call numbers
         (_LOAD, 0, 0, _NUMBER_AT),
         (_AT_LEAST, 0, 1, _X32),
         *refuse,
@@ -75,7 +75,7 @@ def program(families: tuple[int, ...]) -> bytes:
         if name == "socket":
             checks = [(_EQUAL, len(families) - place, 0, family) for place, family in enumerate(families)]
             block = [(_LOAD, 0, 0, _FIRST_ARGUMENT_AT), *checks, (_RETURN, 0, 0, _ERRNO | errno.EACCES)]
-            # Falls through to the end of the block when the family is allowed.
+            # Continues after the block if the family is allowed.
             block.append((_LOAD, 0, 0, _NUMBER_AT))
         elif name == "clone":
             block = [
@@ -85,16 +85,16 @@ def program(families: tuple[int, ...]) -> bytes:
                 (_LOAD, 0, 0, _NUMBER_AT),
             ]
         elif name in _MODE_AT:
-            # A program that runs as its owner, whoever starts it, would stay behind in the project.
+            # A setuid program, which runs as its owner for everybody, would remain in the project.
             block = [(_LOAD, 0, 0, _argument(_MODE_AT[name])), (_ANY_BIT, 0, 1, _SETUID), *refuse]
             if name in ("open", "openat"):
                 block = [(_LOAD, 0, 0, _argument(_MODE_AT[name] - 1)), (_ANY_BIT, 0, len(block), _MAKES_FILE), *block]
             block.append((_LOAD, 0, 0, _NUMBER_AT))
         elif name == "ptrace":
-            # Debuggers and leak checkers need it. The box's first process, outside Landlock's scopes, stays alone.
+            # Debuggers and leak checkers need it. The sandbox's first process, outside Landlock's scopes, stays alone.
             block = [(_LOAD, 0, 0, _argument(1)), (_EQUAL, 0, 1, _FIRST_PROCESS), *refuse, (_LOAD, 0, 0, _NUMBER_AT)]
         elif name in ("clone3", "openat2"):
-            # What they are to do lies in memory, where a filter cannot look; without them libraries use older calls.
+            # Their arguments are in memory, where a filter cannot look; without these calls, libraries use older ones.
             block = [(_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
         else:
             block = refuse

@@ -1,4 +1,4 @@
-"""Which folders changed since the last look? The kernel tells (inotify), so that not all have to be looked at."""
+"""Watches which folders changed since the last check, through the kernel's inotify, so that only those are read."""
 
 import ctypes
 import os
@@ -15,7 +15,7 @@ _HEAD = struct.Struct("iIII")
 
 
 class Changes:
-    """`folders`: something was added or taken away in them. `replaced`: folders that are gone, moved or new."""
+    """`folders`: entries were added or removed in them. `replaced`: folders that are gone, moved or new."""
 
     def __init__(self) -> None:
         self.folders: set[str] = set()
@@ -23,7 +23,7 @@ class Changes:
 
 
 class Watch:
-    """Once something was missed or there are too many folders, it knows nothing any more, and says so."""
+    """After a lost event, or with too many folders, it reports that it knows nothing any more."""
 
     def __init__(self) -> None:
         self._paths: dict[int, str] = {}
@@ -36,7 +36,7 @@ class Watch:
             weakref.finalize(self, os.close, self._descriptor)
 
     def add(self, folder: str) -> None:
-        """Before the folder is read: what happens from now on is told."""
+        """Call it before reading the folder: later changes are reported."""
         if not self.works:
             return
         number = self._libc.inotify_add_watch(self._descriptor, os.fsencode(folder), _MASK)
@@ -46,7 +46,7 @@ class Watch:
         self._paths[number] = folder
 
     def changes(self) -> Changes | None:
-        """Since the last call; None when that cannot be known."""
+        """The changes since the last call; None if they are unknown."""
         if not self.works:
             return None
         changes = Changes()
