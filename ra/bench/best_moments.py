@@ -102,11 +102,11 @@ class _Sums:
             place = call.place
             self.sums.append(self.sums[-1] + size)
             names.append(round(tokens * trace.factor))
-        kept = [0, *map(self._kept_from, range(1, len(trace.calls)))]
-        self._hidden = [self.sums[group] for group in kept]
+        first_groups = [0, *map(self._kept_from, range(1, len(trace.calls)))]
+        self._hidden = [self.sums[group] for group in first_groups]
         self.indexes = [
             min(names[group] + min(HEADED, hidden // HEADED_SHARE), hidden // 2, most)
-            for group, hidden in zip(kept, self._hidden, strict=True)
+            for group, hidden in zip(first_groups, self._hidden, strict=True)
         ]
 
     def request(self, cut: int, call: int) -> int:

@@ -177,9 +177,7 @@ def quote(
     call: CommandContext = ctx.obj
     usage = Usage(input_tokens, output_tokens, cache_read, cache_write)
     prices = open_prices(call.resolved)
-    price = prices.price(model, usage) or prices.price(
-        named(model).model, usage
-    )  # `opus` is the newest model of that family
+    price = prices.price(model, usage) or prices.price(named(model).model, usage)  # `opus`: the newest of that family
     if price is None:
         raise UserError(
             f"No price is known for {model!r}. Add it under app.prices in ra.yaml; `ra models` lists models."
