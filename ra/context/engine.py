@@ -260,6 +260,11 @@ class Engine:
         """Whether an overflow's figures are plausible. Implausible ones are not learned, since they would be stored."""
         return credible_refusal(limit, sent, self.view.tokens())
 
+    def took(self, tokens: int | None) -> bool:
+        """Whether this endpoint answered a request of this size before: then its size is no reason to refuse one."""
+        size = self.measure(exact=True) if tokens is None else tokens
+        return (size or 0) <= self._refusals.taken
+
     def learn(self, limit: int | None, *, sent: int | None = None) -> None:
         """Learn the window and the request's size from an overflow.
 

@@ -10,7 +10,18 @@ from typing import Literal
 from ra.context.settings import CompactionName, CompactionSettings
 from ra.context.tokens import Estimator, scaled
 from ra.context.view import View
-from ra.core.facts import Checkpointed, Configured, EntryRemoved, EntrySet, Fact, Rewrite, Said, Spent, TimelineEvent
+from ra.core.facts import (
+    Checkpointed,
+    Configured,
+    EntryRemoved,
+    EntrySet,
+    Fact,
+    Failed,
+    Rewrite,
+    Said,
+    Spent,
+    TimelineEvent,
+)
 from ra.core.messages import Document, Image, Message, Text, Thinking, ToolCall, ToolResult
 from ra.core.model import Effort, Request, Usage
 from ra.core.value import Value, encode
@@ -325,6 +336,7 @@ MOST = (0.75, 0.75, 0.5)  # of the refused request, whatever was taken before: c
 EXCESS = (1.05, 1.5, 50.0)
 LEAST_WINDOW = 256  # tokens; no usable model has less
 CREDIBLE_EXCESS = 2.0  # a bill is believed up to this multiple of the estimate
+DOUBTED = 2  # failed runs in a row: the endpoint may accept less than it did
 AGAIN = 1.2  # times the largest accepted request: a cut aims below the window, so no less than that is sent
 
 
@@ -335,28 +347,42 @@ def credible_refusal(limit: int | None, sent: int | None, plain: int) -> bool:
 
 
 class Refusals:
-    """Folds the requests that the model accepted, and counts refusals since."""
+    """Folds the requests that the endpoint accepted, in earlier processes too, and counts refusals since."""
 
     def __init__(self) -> None:
+        self.taken = 0  # the largest request that this endpoint answered
         self._count = 0
-        self._taken = 0  # the largest request that this model answered
-        self._model = ""
+        self._refused = 0  # the last refused request, until one is taken
+        self._failures = 0  # runs that failed, since the last answer
+        self._endpoint = ("", "", "")
 
     def apply(self, event: TimelineEvent) -> None:
         match event.fact:
-            case Spent(purpose="turn", usage=usage):
-                self._count, self._taken = 0, max(self._taken, usage.total_input)
-            case Configured(model=model) if model != self._model:
-                self._model, self._taken = model, 0
+            case Spent(purpose="turn", usage=usage, parts=parts):
+                self._count, self._failures = 0, 0
+                if usage.output:  # else it was stopped before the server said that it takes it
+                    most = sum(parts.values())  # characters: a bill of more tokens is not believed here
+                    self.taken = max(self.taken, min(usage.total_input, most))
+            case Configured(provider=provider, model=model, base_url=base_url):
+                if (provider, model, base_url) != self._endpoint:
+                    self._endpoint, self.taken = (provider, model, base_url), 0
+            case Failed():
+                self._failures += 1
+                if self._failures == DOUBTED:
+                    self.taken = 0
 
     def accept(self, window: Window, counted: int | None, billed: int) -> Window:
         """The window, or a larger one where more was taken than an error taught or let guess.
 
-        A bill far above our own count proves nothing.
+        A bill far above our own count proves nothing, and none at all is no reason to guess less than was counted.
         """
-        too_low = window.origin in ("guessed", "learned") and billed > (window.limit or 0)
-        credible = counted is not None and billed <= counted * CREDIBLE_EXCESS
-        return Window(billed, "guessed") if too_low and credible else window
+        refused, self._refused = self._refused, 0
+        if counted is None or window.origin not in ("guessed", "learned"):
+            return window
+        taken = billed if billed <= counted * CREDIBLE_EXCESS else 0
+        if window.origin == "guessed":
+            taken = max(taken or counted, self.taken if self.taken < refused else 0)
+        return Window(taken, "guessed") if taken > (window.limit or 0) else window
 
     def at_least(self, limit: int | None) -> int:
         """The assumed size of a refused request if the server did not say it."""
@@ -368,13 +394,13 @@ class Refusals:
             window = self._guess(size)
         elif window.origin != "configured" or window.limit is None or limit < window.limit:
             window = Window(limit, "learned")
-        self._count += 1
+        self._count, self._refused = self._count + 1, size
         return window
 
     def _guess(self, size: int) -> Window:
         """A guess, if the server named no limit: smaller each time, but not below what was accepted before."""
         last = self._step == len(SHARES) - 1
-        between = self._taken * AGAIN if last else math.sqrt(self._taken * size)
+        between = self.taken * AGAIN if last else math.sqrt(self.taken * size)
         return Window(math.ceil(max(size * SHARES[self._step], min(between, size * MOST[self._step]))), "guessed")
 
     @property

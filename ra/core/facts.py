@@ -52,6 +52,7 @@ class Configured(Value, frozen=True):
     max_output: int = 8192
     base: tuple[Message, ...] | None = None
     answer_schema: JsonObject = {}
+    base_url: str = ""  # where the requests go: another address may take less
 
 
 class Noticed(Value, frozen=True):

@@ -26,6 +26,10 @@ class LearnedEndpoint:
         self._stores = stores
         self.learned = self._read(durable=durable)
 
+    @property
+    def base_url(self) -> str:
+        return self._endpoint.base_url
+
     def learn_window(self, window: int, text: str, *, guessed: bool = False) -> None:
         if (window, guessed) == (self.learned.window, self.learned.guessed):
             return

@@ -273,6 +273,7 @@ class Loop:
             max_output=output_limit(self.engine.info, thinking),
             base=composed.base,
             answer_schema=schema,
+            base_url=self.endpoint.base_url,
         )
         notices = self.engine.view.notices()
         changed_notices = [Noticed(section) for section in composed.noticed if notices.get(section.name) != section]

@@ -88,7 +88,8 @@ class Turn:
             except Overflowed as overflow:
                 # The one backward edge: learn what the server said, then assemble a request that fits.
                 error = overflow
-                if not self._engine.believes(error.limit, error.sent):
+                no_overflow = error.suspected and self._engine.took(assembly.tokens)
+                if no_overflow or not self._engine.believes(error.limit, error.sent):
                     self._give_up(assembly, window if suspected else self._engine.window)
                     raise
                 self._engine.learn(error.limit, sent=error.sent)

@@ -86,8 +86,9 @@ def test_words_that_must_be_kept_have_a_quarter_of_the_request_or_what_is_free(l
     assert kept_room(limit, used) == room
 
 
-def turn(number: int, total: int) -> TimelineEvent:
-    return TimelineEvent(number, 0.0, Spent("script-1", Usage(input=total), "", purpose="turn"))
+def turn(number: int, total: int, *, output: int = 1, size_bytes: int | None = None) -> TimelineEvent:
+    parts = {"conversation": total * 4 if size_bytes is None else size_bytes}
+    return TimelineEvent(number, 0.0, Spent("script-1", Usage(input=total, output=output), parts=parts))
 
 
 def test_a_refusal_without_a_limit_tries_less_each_time():
@@ -123,6 +124,49 @@ def test_a_refused_size_that_was_not_told_is_taken_for_more_each_time():
         sizes.append(refusals.at_least(1000))
         refusals.learn(Window(1000, "learned"), 1000, 2000)
     assert sizes == [1050, 1500, 50_000, 50_000]
+
+
+def test_the_largest_size_that_an_endpoint_took_is_read_from_the_bills_of_its_answers():
+    """A call that was stopped before its answer began proves nothing, nor does a bill of more tokens than bytes."""
+    refusals = Refusals()
+    refusals.apply(TimelineEvent(1, 0.0, Configured("p", "m", "timeline", base_url="http://wide")))
+    for number, event in enumerate((turn(2, 3000), turn(3, 9000, output=0), turn(4, 19_000, size_bytes=4400)), 2):
+        refusals.apply(event)
+        assert refusals.taken == (3000, 3000, 4400)[number - 2]
+    for number, configured in enumerate(
+        (
+            Configured("p", "m", "digest", base_url="http://wide"),
+            Configured("p", "m", "timeline", base_url="http://narrow"),
+            Configured("p", "n", "timeline", base_url="http://narrow"),
+            Configured("q", "n", "timeline", base_url="http://narrow"),
+        )
+    ):
+        refusals.apply(TimelineEvent(10 * number + 10, 0.0, configured))
+        assert refusals.taken == (0 if number else 4400)
+        refusals.apply(turn(10 * number + 11, 3000))
+
+
+def test_a_guessed_window_is_no_smaller_than_the_size_that_was_just_accepted():
+    refusals = Refusals()
+    guess = Window(330, "guessed")
+    assert refusals.accept(guess, 1100, 1200) == Window(1200, "guessed")
+    assert refusals.accept(guess, 1100, 0) == Window(1100, "guessed")  # the bill is missing
+    assert refusals.accept(guess, 1100, 19_000) == Window(1100, "guessed")  # it cannot be
+    assert refusals.accept(guess, None, 1200) == guess  # nothing was counted: the limit is far away
+    for window in (Window(330, "learned"), Window(330, "configured"), Window(None, "unknown")):
+        assert refusals.accept(window, 1100, 0) == window
+
+
+def test_a_guessed_window_is_no_smaller_than_a_size_that_was_taken_before_and_is_not_contradicted():
+    refusals = Refusals()
+    refusals.apply(turn(1, 19_000))
+    guess = refusals.learn(Window(None, "unknown"), None, 20_000)
+    assert guess == Window(15_000, "guessed")
+    assert refusals.accept(guess, 11_000, 11_000) == Window(19_000, "guessed")
+    assert refusals.accept(guess, 11_000, 11_000) == guess  # it counts once, for that refusal
+    refusals.apply(turn(2, 11_000))
+    guess = refusals.learn(Window(None, "unknown"), None, 18_000)  # less than was taken: the window became smaller
+    assert refusals.accept(guess, 11_000, 11_000) == guess
 
 
 def test_a_bill_counts_on_while_the_configuration_is_the_same_and_not_when_it_changed():

@@ -258,7 +258,7 @@ def test_a_server_that_names_no_limit_is_never_sent_less_than_it_took_before():
     one = engine(None)
     log = started(one)
     log.say(*step(1, prose_of(1, 900)), say("assistant", "Seen."))
-    log.record(Spent("script-1", Usage(input=2000)))
+    log.record(Spent("script-1", Usage(input=2000, output=2), parts={"conversation": 8000}))
     log.say(say("user", words(40_000)))
     for _ in range(3):
         one.learn(None)
