@@ -14,7 +14,7 @@ TEXTUAL = r"text/|application/(json|xml|yaml|toml|x-yaml|javascript)$|.*\+(json|
 MINIMUM_BUDGET = 1024  # the smallest that Anthropic accepts
 FIRST = "(The conversation begins with the assistant.)"
 
-_OPENAI = re.compile(r"([\w.-]+/)*(gpt-(?!oss)|o\d|chatgpt)")
+_OPENAI = re.compile(r"([\w.-]+/)*(ft:)?(gpt-(?!oss)|o\d|chatgpt|codex-)", re.I)
 
 Place = tuple[Literal["section", "message"], int]
 Speaker = Literal["user", "assistant"]
