@@ -93,7 +93,7 @@ def test_models_of_other_vendors_get_no_cache_key() -> None:
     assert asked == {"gpt-5.2": True, "my-deployment": True, "gemini-2.5-pro": False, "claude-sonnet-4-6": False}
 
 
-@pytest.mark.parametrize("model", ["ft:gpt-4o-mini-2024-07-18:acme::x1", "GPT-5.2", "codex-mini-latest", "azure/GPT-4o"])
+@pytest.mark.parametrize("model", ["ft:gpt-4o-mini-2024-07-18:acme::x1", "GPT-5.2", "codex-mini-latest", "azure/O3"])
 def test_models_of_openai_are_recognised_however_they_are_written(model: str) -> None:
     bodies = [connect.body(name, structs.replace(talk(model), cache_key="s1")) for name in ("openai", "openai-chat")]
     assert [body.get("prompt_cache_key") for body in bodies] == ["s1", "s1"]
