@@ -23,11 +23,13 @@ from ra.core.value import Value
 from ra.providers import account, connect, local, local_weights
 from ra.providers.settings import ProviderName, ProviderSettings
 from ra.providers.vendors import IN_PROCESS, VENDORS
+from ra.timeline.sqlite import SqliteStore
 from ra.tools.mcp.listing import Shelf, problem
 from ra.tools.policy.paths import Project
 from ra.tools.sandbox.find import find_sandbox
 
 ROOM_BYTES = 200_000_000
+CHECK_S = 5.0  # to look for damage in a store; a huge one is looked at in part
 Env = Mapping[str, str]
 
 
@@ -209,6 +211,8 @@ def store(resolved: Resolved) -> Iterator[Check]:
     try:
         opened = open_store(resolved)
         count = len(opened.sessions())
+        if isinstance(opened, SqliteStore):
+            opened.check(limit_s=CHECK_S)
     except (RaError, sqlite3.Error) as error:
         yield Check("store", "problem", str(error), fix)
         return

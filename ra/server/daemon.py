@@ -31,6 +31,7 @@ from ra.server.tasks import Tasks
 from ra.system.files import make_private
 from ra.system.loopback import is_loopback
 from ra.timeline.opening import POSTGRES
+from ra.timeline.store import Store
 
 MAX_FILES = 8192
 READY_S = 10.0  # how long to wait for a worker to reach the database; after that it says why it is not ready
@@ -174,12 +175,13 @@ async def _serve(
     page: WebPage | None,
     inherited: Inherited | None = None,
 ) -> int:
-    tasks = _tasks(agents, log)
+    store = open_store(agents.base)
+    tasks = _tasks(agents, log, store)
     telemetry = agents.telemetry
     if telemetry is not None:
         telemetry.watch(tasks)
     gate = AccessRules(secret, os.geteuid(), local=place.local)
-    app = routes(tasks, gate, open_store(agents.base), str(agents.base.root))
+    app = routes(tasks, gate, store, str(agents.base.root))
     _quiet(log)
     server = HttpServer(page.beside(app, gate) if page else app)
     received: list[signal.Signals] = []
@@ -231,11 +233,11 @@ async def _serve(
     return 128 + received[0] if received else 1
 
 
-def _tasks(agents: Agents, log: Log) -> Tasks:
+def _tasks(agents: Agents, log: Log, store: Store) -> Tasks:
     """The queue of this process, or, if the store is PostgreSQL, the one that all workers of the project share."""
     if not _shared(agents):
         presence = Presence(agents.base.data_dir)
-        return LocalTasks(agents, Keys(agents.base.data_dir, presence), presence, log)
+        return LocalTasks(agents, Keys(agents.base.data_dir, presence), presence, log, store)
     from ra.server.shared_tasks import SharedTasks  # start-up time: an optional dependency
 
     address = agents.base.config.app.store or ""

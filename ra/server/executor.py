@@ -18,6 +18,7 @@ from ra.server.task import Task, TaskContext
 from ra.session.log import LogLevel
 
 STORE_S = 2  # delay before the next attempt to use an unusable store
+REFUSED_S = 5.0  # how long the server says that it is not ready after its store refused a task
 IN_USE_S = 5  # delay before the next attempt to open a session that another process writes
 
 
@@ -37,6 +38,13 @@ class Executor:
         self._agents = agents
         self.metrics = Metrics()
         self.chats = Chats(agents, presence, log)
+        self._refusal = ""
+        self._refused_at = -REFUSED_S
+
+    @property
+    def store_trouble(self) -> str:
+        """Why the store would not let the last task begin; "" when it did, and after a while: that may have passed."""
+        return self._refusal if time.monotonic() < self._refused_at + REFUSED_S else ""
 
     def warm_up(self) -> None:
         try:
@@ -57,8 +65,10 @@ class Executor:
         except RaError as error:
             self.tell(task, f"task {task.name} cannot run: {error}", level="error")
             if isinstance(error, StoreError):  # a full disk, a database under repair: may be temporary
+                self._refusal, self._refused_at = str(error), time.monotonic()
                 return TaskAnswer(503, {"error": str(error)}, ran=False, retry_after_s=STORE_S)
             return TaskAnswer(500, {"error": str(error)}, ran=False)
+        self._refusal = ""
         complete = False
         try:
             if not await journal.begin(job):

@@ -15,15 +15,24 @@ from ra.server.queue import Job, TaskAnswer, TaskQueue
 from ra.server.runs import Runs
 from ra.server.task import Refusal, Task
 from ra.server.tasks import Accepted, RunFilter
+from ra.timeline.store import Store
 
 
 class LocalTasks:
     """Implements `Tasks` with a `TaskQueue` for the order and `Runs` for the recent runs."""
 
     def __init__(
-        self, agents: Agents, keys: Keys, presence: Presence, log: Log, *, queue: Callable[..., TaskQueue] = TaskQueue
+        self,
+        agents: Agents,
+        keys: Keys,
+        presence: Presence,
+        log: Log,
+        store: Store,
+        *,
+        queue: Callable[..., TaskQueue] = TaskQueue,
     ) -> None:
         self.agents = agents
+        self._store = store
         self.keys = keys
         self.log = log
         self._runs = Runs()
@@ -37,9 +46,13 @@ class LocalTasks:
     def stopping(self) -> bool:
         return self.queue.stopping
 
-    @property
-    def unready(self) -> str:
-        return ""
+    async def trouble(self) -> str:
+        try:
+            # In a thread: another program may have locked the file.
+            await asyncio.to_thread(self._store.find, "", "", "")
+        except StoreError as error:
+            return str(error)
+        return self._executor.store_trouble
 
     async def ready(self) -> None:
         """Always ready."""

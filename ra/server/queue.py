@@ -42,16 +42,14 @@ class Job:
         self.done = done
         self.cancelled = False
         self.clients = 0  # the number of clients that wait for the answer
+        self.begun = False
         self._run: Run | None = None
         self._interrupted = False
         self._listeners: list[Callable[[Event], None]] = []
 
-    @property
-    def begun(self) -> bool:
-        return self._run is not None
-
     def follow(self, run: Run) -> Run:
         """Sets the run that works on the job."""
+        self.begun = True
         self._run = run
         if self._interrupted:
             run.interrupt()
@@ -66,6 +64,13 @@ class Job:
         """Ends the task at a client's request."""
         self.cancelled = True
         self.interrupt()
+
+    def let_go(self) -> None:
+        """It has ended. What is remembered of it must not hold its session and its message in memory."""
+        self._run = None
+        self._listeners.clear()
+        context = msgspec.structs.replace(self.task.context, more={})
+        self.task = msgspec.structs.replace(self.task, message="", context=context)
 
     def tell(self, event: Event) -> None:
         for listener in self._listeners:

@@ -118,8 +118,8 @@ def routes(tasks: Tasks, gate: AccessRules, store: Store, project: str) -> ASGIA
     async def healthz(_: Request) -> Response:
         if tasks.stopping:
             return _json(HealthBody("stopping"), 503)
-        if tasks.unready:
-            return _json(HealthBody("unready", reason=tasks.unready), 503)
+        if trouble := await tasks.trouble():
+            return _json(HealthBody("unready", reason=trouble), 503)
         load = await tasks.load()
         return _json(HealthBody("ok", load.running, load.waiting))
 

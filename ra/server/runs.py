@@ -17,6 +17,7 @@ from ra.server.tasks import RunFilter
 
 KEEP_S = 900.0  # how long an ended run stays available
 MAX_ENDED = 500
+MAX_ENDED_BYTES = 64 * 1024 * 1024  # events and answers of all ended runs; the oldest are dropped first
 MAX_EVENT_BYTES = 512 * 1024  # for one run; older events are dropped first, the answer never
 PING_S = 15.0
 
@@ -40,6 +41,11 @@ class RunRecord:
         if not self.job.done.done():
             return "running" if self.job.begun else "waiting"
         return end_state(self.job.done.result(), cancelled=self.job.cancelled)
+
+    @property
+    def size(self) -> int:
+        """Of what it holds when it has ended, in bytes or nearly so."""
+        return self._size + len(self.job.done.result().body.get("content", ""))
 
     def body(self) -> RunBody:
         task = self.job.task
@@ -93,6 +99,7 @@ class RunRecord:
 
     def _end(self, _: "asyncio.Future[TaskAnswer]") -> None:
         self.ended = time.time()
+        self.job.let_go()
         self._news.set()
 
 
@@ -124,14 +131,17 @@ class Runs:
     def _forget(self) -> None:
         ended = [record for record in self._records.values() if record.job.done.done()]
         oldest_kept = self._clock() - KEEP_S
-        for place, record in enumerate(ended):
-            if len(ended) - place > MAX_ENDED or (record.ended or 0) < oldest_kept:
+        size = 0
+        for number, record in enumerate(reversed(ended), 1):
+            size += record.size
+            if number > MAX_ENDED or size > MAX_ENDED_BYTES or (record.ended or 0) < oldest_kept:
                 del self._records[record.job.id]
 
 
 def end_state(answer: TaskAnswer, *, cancelled: bool) -> RunState:
+    """A run that never began was not interrupted: it failed, and its error says why."""
     if cancelled:
         return "cancelled"
-    if answer.status == 503:
+    if answer.status == 503 and answer.ran:
         return "interrupted"
     return "failed" if answer.body.get("error") else "succeeded"

@@ -99,6 +99,9 @@ class SharedTasks:
     async def ready(self) -> None:
         await self._present.wait()
 
+    async def trouble(self) -> str:
+        return self.unready
+
     async def load(self) -> Load:
         try:
             return Load(len(self._jobs), await self.table.waiting())

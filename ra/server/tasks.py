@@ -39,9 +39,8 @@ class Tasks(Protocol):
     @property
     def stopping(self) -> bool: ...
 
-    @property
-    def unready(self) -> str:
-        """Why no task can be accepted now, such as an unreachable database; "" if one can."""
+    async def trouble(self) -> str:
+        """Why no task can be run now, such as an unreachable or damaged database; "" if one can."""
         ...
 
     async def ready(self) -> None:

@@ -12,7 +12,7 @@ from ra.core.facts import Configured, Fact, TimelineEvent
 from ra.core.ports import Hit
 from ra.timeline import sqlite_rows as rows
 from ra.timeline import store
-from ra.timeline.sqlite_file import ENDPOINTS, Database, WriterLock, at_of
+from ra.timeline.sqlite_file import ENDPOINTS, Database, WriterLock, at_of, check
 from ra.timeline.sqlite_rows import LAST, LAST_EVENT
 from ra.timeline.store import Endpoint, Learned, SessionInfo, SessionRow, event_of
 
@@ -57,6 +57,12 @@ class SqliteStore:
 
     def close(self) -> None:
         self._newest.close()
+
+    def check(self, *, limit_s: float) -> None:
+        """Look for damage, also where no session has been asked for yet. Raises StoreError."""
+        with self._database.reading() as connection:
+            if connection is not None:
+                check(connection, self.path, limit_s=limit_s)
 
     def create(self, project: str, *, agent: str = "", channel: str = "", chat_id: str = "") -> "SqliteTimeline":
         row = store.new_row(project, self._clock(), agent=agent, channel=channel, chat_id=chat_id)

@@ -9,6 +9,7 @@ import fcntl
 import os
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -144,6 +145,38 @@ def translated(path: Path) -> Iterator[None]:
         raise StoreError(_sentence(path, error)) from error
 
 
+def check(connection: sqlite3.Connection, path: Path, *, limit_s: float) -> None:
+    """Read every page, and the whole search index, which to SQLite is only tables. Raises StoreError, sqlite3.Error.
+
+    Nobody is held up: both only read. A file that takes longer than the limit is checked in part.
+    """
+    give_up = time.monotonic() + limit_s
+    connection.set_progress_handler(lambda: time.monotonic() > give_up, 10_000)
+    try:
+        ((verdict,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+        if verdict != "ok":
+            raise StoreError(_damaged(path, verdict.strip().splitlines()[-1]))
+        _read_index(connection, path)
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode != sqlite3.SQLITE_INTERRUPT:
+            raise
+    finally:
+        connection.set_progress_handler(None, 0)
+
+
+def _read_index(connection: sqlite3.Connection, path: Path) -> None:
+    try:
+        connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.vocabulary USING fts5vocab(main, words, 'row')")
+        connection.execute("SELECT count(*) FROM temp.vocabulary").fetchall()
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
+            raise
+        raise StoreError(
+            f"The search index of {path} is damaged. `ra sessions copy --all --to NEW.db` copies the sessions "
+            "and makes a new index; then put that file in its place."
+        ) from error
+
+
 _LEAST_BYTES = 64 * 1024  # the log's index alone has 32 KiB
 _ELSEWHERE = "Set app.dataDir or RA_HOME to a directory that you can write to, or run with --no-session."
 
@@ -184,14 +217,17 @@ def _sentence(path: Path, error: sqlite3.Error) -> str:
         case sqlite3.SQLITE_CANTOPEN:
             return f"{path} cannot be opened. {_ELSEWHERE}"
         case sqlite3.SQLITE_CORRUPT | sqlite3.SQLITE_NOTADB:
-            return (
-                f"{path} is damaged ({error}). Move it away to start afresh; "
-                f"`sqlite3 {path} .recover` may save what is in it."
-            )
+            return _damaged(path, str(error))
         case sqlite3.SQLITE_TOOBIG:
             return f"An event is too large to be stored in {path} ({error})."
         case _:
             return f"{path} cannot be used: {error}."
+
+
+def _damaged(path: Path, what: str) -> str:
+    return (
+        f"{path} is damaged ({what}). Move it away to start afresh; `sqlite3 {path} .recover` may save what is in it."
+    )
 
 
 def _connect(path: Path, mode: str, busy_s: float) -> sqlite3.Connection:

@@ -1,8 +1,10 @@
 """`ra doctor`: a verdict for each thing, a fix for each that is not in order, and an exit code."""
 
+import contextlib
 import json
 import os
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,32 @@ def test_a_store_that_is_damaged_or_open_to_others_is_told(shell: Shell, hello: 
     (data / "ra.db").write_bytes(b"rubbish" * 1000)
     code, checks = told(shell)
     assert (code, verdict(checks, "store")[0]) == (1, "problem")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        ("DELETE FROM words_data WHERE id = 10", "search index"),
+        ("UPDATE words_data SET block = x'ff' WHERE id > 10", "search index"),
+        (None, "is damaged"),
+    ],
+)
+def test_damage_that_no_listing_of_sessions_meets_is_a_problem(
+    shell: Shell, hello: LoopbackServer, damage: str | None, words: str
+) -> None:
+    assert shell.ra("-p", " ".join(map(str, range(2000)))).returncode == 0
+    code, checks = told(shell)
+    assert (code, verdict(checks, "store")) == (0, ("ok", checks["store"][0]["words"]))
+    store = Path(shell.env["RA_HOME"]) / "ra.db"
+    with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        (page,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = 'keepers'").fetchone()
+        connection.execute(damage or "PRAGMA wal_checkpoint(TRUNCATE)")
+    if damage is None:
+        with store.open("r+b") as file:
+            file.seek((page - 1) * 4096)
+            file.write(b"\xa5" * 4096)
+    code, checks = told(shell)
+    assert (code, verdict(checks, "store")[0], words in checks["store"][0]["words"]) == (1, "problem", True)
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root can write everywhere")

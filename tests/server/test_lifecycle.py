@@ -258,7 +258,41 @@ def test_a_damaged_store_is_told_and_the_server_goes_on_when_it_is_moved_away(
     body = {"message": "during", "context": {"channel": "test", "chatId": "new"}}
     status, told, headers = daemon.ask("POST", "/task", body)
     assert (status, "is damaged" in told["error"], headers["retry-after"]) == (503, True, "2")
+    run = daemon.get(f"/runs/{headers['run-id']}")
+    assert (run["state"], run["error"]) == ("failed", told["error"])  # nothing was interrupted: it never began
     for path in store.parent.glob("ra.db*"):
         path.rename(path.with_name(f"away-{path.name}"))
     assert "error" not in daemon.task("after", "new")[1]
     assert daemon.messages("new") == [("user", "after"), ("assistant", "Hello, world.")]
+
+
+def test_a_server_whose_store_is_damaged_says_that_it_is_not_ready_and_is_when_it_is_moved_away(
+    model: Model, start: Any, shell: Shell
+) -> None:
+    model()
+    store = Path(shell.env["RA_HOME"]) / "ra.db"
+    store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    store.write_bytes(b"rubbish" * 1000)
+    daemon: Daemon = start()
+    status, told, _ = daemon.ask("GET", "/healthz")
+    assert (status, told["status"], "is damaged" in told["reason"]) == (503, "unready", True)
+    assert daemon.ask("GET", "/livez")[0] == 200  # to start it again would not help
+    store.unlink()
+    assert daemon.get("/healthz")["status"] == "ok"
+
+
+def test_a_store_that_can_be_read_and_refuses_a_task_makes_the_server_unready_until_one_begins(
+    model: Model, start: Any, shell: Shell
+) -> None:
+    model()
+    daemon: Daemon = start()
+    assert daemon.task("before", "a")[0] == 200
+    store = Path(shell.env["RA_HOME"]) / "ra.db"
+    with contextlib.closing(sqlite3.connect(store, isolation_level=None)) as connection:
+        connection.execute("CREATE TRIGGER no BEFORE INSERT ON sessions BEGIN SELECT raise(ABORT, 'told so'); END")
+        assert daemon.task("refused", "b")[0] == 503
+        status, told, _ = daemon.ask("GET", "/healthz")
+        assert (status, "told so" in told["reason"]) == (503, True)
+        connection.execute("DROP TRIGGER no")
+    assert daemon.task("after", "b")[0] == 200
+    assert daemon.get("/healthz")["status"] == "ok"
