@@ -3,6 +3,7 @@
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Iterator
@@ -37,6 +38,21 @@ class PostgresServer:
     @property
     def process(self) -> int:
         return int((self.folder / "data/postmaster.pid").read_text().split()[0])
+
+    @contextlib.contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """It neither answers nor hangs up, as when its machine is suspended."""
+        processes = [self.process]
+        for process in processes:  # grows meanwhile
+            os.kill(process, signal.SIGSTOP)
+            children = Path(f"/proc/{process}/task/{process}/children").read_text().split()
+            processes.extend(map(int, children))
+        try:
+            yield
+        finally:
+            for process in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(process, signal.SIGCONT)
 
     @property
     def url(self) -> str:

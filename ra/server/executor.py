@@ -43,7 +43,7 @@ class Executor:
 
     @property
     def store_trouble(self) -> str:
-        """Why the store would not let the last task begin; "" when it did, and after a while: that may have passed."""
+        """Why the store refused the last task; "" if it did not, or if that was more than `REFUSED_S` ago."""
         return self._refusal if time.monotonic() < self._refused_at + REFUSED_S else ""
 
     def warm_up(self) -> None:

@@ -66,7 +66,7 @@ class Job:
         self.interrupt()
 
     def let_go(self) -> None:
-        """It has ended. What is remembered of it must not hold its session and its message in memory."""
+        """Drops what an ended job no longer needs, so that its session and its message do not stay in memory."""
         self._run = None
         self._listeners.clear()
         context = msgspec.structs.replace(self.task.context, more={})

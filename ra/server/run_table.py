@@ -1,8 +1,11 @@
 """Stores runs as rows in PostgreSQL: the accepted task, the worker that began it, its events, and its outcome."""
 
+import asyncio
+import os
+import socket
 import time
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from typing import Any, LiteralString, TypeAlias
 
@@ -27,6 +30,8 @@ from ra.timeline.postgres_database import lock_key, sentence
 VERSION = 1
 CHANNEL = "ra_runs"  # notifications: "events RUN", "ended RUN", "cancel RUN"
 EVENTS_S = 900.0  # how long a run's events can be followed again
+ANSWER_S = 15.0  # the longest time for the database to answer a request of a worker
+LATE_S = 1.0  # for a worker that was blocked itself to read an answer that came meanwhile
 RESTARTED_S = 5.0  # after a restart of the database, workers need a moment to take their locks again
 STALLED_S = 10.0  # after so long without a heartbeat, a worker's fetched jobs that did not begin go back
 
@@ -417,7 +422,11 @@ class RunTable:
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[AsyncConnection]:
         async with self._translated(), self._pool.connection() as connection:
-            yield connection
+            silence = asyncio.create_task(_hang_up_late(connection))
+            try:
+                yield connection
+            finally:
+                silence.cancel()
 
     @asynccontextmanager
     async def _translated(self) -> AsyncIterator[None]:
@@ -433,6 +442,15 @@ class RunTable:
     async def _is_there(connection: AsyncConnection, table: str) -> bool:
         row = await (await connection.execute("SELECT to_regclass(%s)", (table,))).fetchone()
         return row is not None and row[0] is not None
+
+
+async def _hang_up_late(connection: AsyncConnection) -> None:
+    """Breaks the connection to a frozen server, which does not do so itself; the pending statement then fails."""
+    await asyncio.sleep(ANSWER_S)
+    await asyncio.sleep(LATE_S)
+    # Not closed: the file descriptor is still being waited on, and its number must not be used again.
+    with suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(connection.fileno())) as shared:
+        shared.shutdown(socket.SHUT_RDWR)
 
 
 def worker_key(worker: str) -> int:

@@ -44,7 +44,7 @@ class RunRecord:
 
     @property
     def size(self) -> int:
-        """Of what it holds when it has ended, in bytes or nearly so."""
+        """The approximate number of bytes that the ended run keeps in memory."""
         return self._size + len(self.job.done.result().body.get("content", ""))
 
     def body(self) -> RunBody:
@@ -139,7 +139,7 @@ class Runs:
 
 
 def end_state(answer: TaskAnswer, *, cancelled: bool) -> RunState:
-    """A run that never began was not interrupted: it failed, and its error says why."""
+    """Only a run that began can be interrupted; one that could not begin has failed, and its error says why."""
     if cancelled:
         return "cancelled"
     if answer.status == 503 and answer.ran:

@@ -36,6 +36,7 @@ FORGET_S = 60.0
 HEARTBEAT_S = 2.0
 PATIENCE_S = 2.0  # how long a request waits for an unreachable database
 AWAY_S = 0.5  # between two attempts to reach the database
+SILENT_S = 5.0  # a database that takes longer to answer a heartbeat counts as unreachable
 IN_USE_TRIES = 6
 ACCEPTING = 4  # connections that clients may use to submit tasks: the others are for the work
 STOPPING = "The server is stopping; another server runs the task. Ask GET /runs/{id} there."
@@ -271,14 +272,17 @@ class SharedTasks:
             self.log.say("database", f"The database {self._place} is away: {reason}", level="error")
         self.unready = f"The database {self._place} cannot be used: {reason}"
 
+    def _back(self) -> None:
+        if self.unready:
+            self.log.say("database", f"working on the tasks of {self._place}")
+        self.unready = ""
+
     async def _listen(self) -> None:
         """Runs until the connection is lost, and with it the lock that marks this worker as alive."""
         async with self._listening() as connection:
             await self._pool.check()  # after a restart of the database, all old connections are broken
             await self.table.prepare()
-            if self.unready:
-                self.log.say("database", f"working on the tasks of {self._place}")
-            self.unready = ""
+            self._back()
             self._present.set()
             self._wake_all()
             try:
@@ -299,13 +303,20 @@ class SharedTasks:
             yield connection
 
     async def _hear(self, connection: psycopg.AsyncConnection) -> None:
+        loop = asyncio.get_running_loop()
         while True:
-            async for notification in connection.notifies(timeout=PING_S):
+            async for notification in connection.notifies(timeout=HEARTBEAT_S):
                 kind, _, run = notification.payload.partition(" ")
                 if kind == "cancel" and run in self._jobs:
                     self._jobs[run].cancel()
                 self._wake(notification.payload)
-            await connection.execute("SELECT 1")
+            # This connection holds the lock that marks this worker as alive: it is kept while the server is frozen.
+            silence = loop.call_later(SILENT_S, self._away, StoreError("it does not answer"))
+            try:
+                await connection.execute("SELECT 1")
+            finally:
+                silence.cancel()
+            self._back()
 
     async def _look_after_the_dead(self) -> None:
         forgot = -FORGET_S

@@ -3,9 +3,9 @@
 import hashlib
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, TypeAlias
+from typing import Any
 
 import psycopg
 from psycopg import conninfo, errors
@@ -85,7 +85,43 @@ AGAIN_CONNECT_S = 2  # to connect once more: other tasks of the process stand st
 PATIENCE_S = 5.0  # a database that restarts is back within this; a read waits so long, once per outage
 AGAIN_S = 0.1
 
-Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
+_NO_ANSWER = "it does not answer"
+SILENT_S = 5.0  # after so long without an answer, a second connection checks whether the server is frozen
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that is closed when its server is frozen, and neither answers nor closes it.
+
+    A server that is only slow still accepts another connection; then the statement goes on.
+    """
+
+    address = ""
+
+    def wait(self, gen: Generator[Any, Any, Any], *args: Any, **options: Any) -> Any:
+        return super().wait(self._watched(gen), *args, **options)
+
+    def _watched(self, gen: Generator[Any, Any, Any]) -> Generator[Any, Any, Any]:
+        """The same generator with a check in it. While it waits, the library resumes it ten times a second."""
+        look_at = time.monotonic() + SILENT_S
+        try:
+            wanted = next(gen)
+            while True:
+                ready = yield wanted
+                if not ready and time.monotonic() > look_at:
+                    self._need_life()
+                    look_at = time.monotonic() + SILENT_S
+                wanted = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+
+    def _need_life(self) -> None:
+        try:
+            psycopg.connect(self.address, connect_timeout=AGAIN_CONNECT_S).close()
+        except errors.ConnectionTimeout as error:
+            self.close()
+            raise psycopg.OperationalError(_NO_ANSWER) from error
+        except psycopg.OperationalError:
+            return  # the server answers, for example that it has no connection left
 
 
 class PostgresDatabase:
@@ -98,6 +134,7 @@ class PostgresDatabase:
         self._url = url
         self._patience_s = patience_s
         self._lost_at: float | None = None
+        self._again_at = 0.0  # no attempt to connect before this time
         self.place = without_password(url)
         self.generation = 0
         self._guard = threading.RLock()
@@ -177,9 +214,17 @@ class PostgresDatabase:
         timeout_s = AGAIN_CONNECT_S if self.generation else int(parts.get("connect_timeout") or CONNECT_S)
         if self.generation and self._lost_at is None:
             self._lost_at = time.monotonic()
+        if time.monotonic() < self._again_at:
+            raise psycopg.OperationalError(_NO_ANSWER)
         while True:
             try:
-                return psycopg.connect(self._url, autocommit=True, connect_timeout=timeout_s, **_KEEPALIVE)
+                options = _KEEPALIVE | {"connect_timeout": timeout_s}
+                connection = Connection.connect(self._url, autocommit=True, **options)
+                connection.address = self._url
+                return connection
+            except errors.ConnectionTimeout:  # this blocked all tasks of the process: not again at once
+                self._again_at = time.monotonic() + PATIENCE_S
+                raise
             except psycopg.OperationalError:
                 if self._lost_at is None or time.monotonic() > self._lost_at + patience_s:
                     raise

@@ -1,5 +1,6 @@
 """The timeline of a session in a PostgreSQL database, which holds back what it cannot write while that is away."""
 
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 
@@ -13,6 +14,7 @@ from ra.timeline.search import searchable
 from ra.timeline.store import SessionRow, encoded, event_of, newest_configured, tag
 
 PAGE = 2000
+MISSED_S = 1.0  # for the server to notice that the old connection is gone, and to free its lock
 
 
 class PostgresTimeline:
@@ -111,8 +113,11 @@ class PostgresTimeline:
         """
         if self._generation == self._database.generation and not self._database.lost:
             return
-        if not self._database.lock(self.session):
-            raise in_use(self.session)
+        give_up = time.monotonic() + MISSED_S
+        while not self._database.lock(self.session):
+            if time.monotonic() > give_up:
+                raise in_use(self.session)
+            time.sleep(0.1)
         rows = self._database.rows("SELECT key FROM ra_sessions WHERE id = %(id)s", {"id": self.session})
         self._key = rows[0][0] if rows else None
         if not self._unsaved:

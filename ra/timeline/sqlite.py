@@ -59,7 +59,7 @@ class SqliteStore:
         self._newest.close()
 
     def check(self, *, limit_s: float) -> None:
-        """Look for damage, also where no session has been asked for yet. Raises StoreError."""
+        """Looks for damage in the whole file. Raises StoreError."""
         with self._database.reading() as connection:
             if connection is not None:
                 check(connection, self.path, limit_s=limit_s)

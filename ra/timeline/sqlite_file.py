@@ -146,9 +146,9 @@ def translated(path: Path) -> Iterator[None]:
 
 
 def check(connection: sqlite3.Connection, path: Path, *, limit_s: float) -> None:
-    """Read every page, and the whole search index, which to SQLite is only tables. Raises StoreError, sqlite3.Error.
+    """Reads every page, and the whole search index, whose form SQLite does not check. Raises StoreError, sqlite3.Error.
 
-    Nobody is held up: both only read. A file that takes longer than the limit is checked in part.
+    It only reads, so that no writer has to wait. If it takes longer than the limit, part of the file is checked.
     """
     give_up = time.monotonic() + limit_s
     connection.set_progress_handler(lambda: time.monotonic() > give_up, 10_000)

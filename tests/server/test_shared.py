@@ -217,6 +217,33 @@ def test_a_database_that_goes_away_is_told_and_the_worker_comes_back_with_it(
     assert len(server.bodies) == 2
 
 
+def test_a_database_that_stands_still_holds_nobody_up_for_ever_and_costs_no_run(
+    workers: Callable[[int], list[Daemon]], model: Model, postgres: PostgresServer
+) -> None:
+    reached, go_on = threading.Event(), threading.Event()
+
+    def slow(body: dict[str, Any]) -> Step:
+        reached.set()
+        go_on.wait(60)
+        return Step(text="done")
+
+    model(slow)
+    (daemon,) = workers(1)
+    answers: list[Any] = []
+    running = threading.Thread(target=lambda: answers.append(daemon.task("before", "a")))
+    running.start()
+    assert reached.wait(30)
+    with postgres.standing_still():
+        go_on.set()
+        assert daemon.task("meanwhile", "b")[0] == 503
+        assert until(lambda: daemon.ask("GET", "/healthz")[0] == 503)
+        assert daemon.ask("GET", "/livez")[0] == 200
+    until(lambda: daemon.ask("GET", "/healthz")[0] == 200)
+    running.join(60)
+    assert [(status, body["content"]) for status, body in answers] == [(200, "done")]
+    assert daemon.task("after", "b")[0] == 200
+
+
 def test_a_task_that_its_worker_lost_sight_of_goes_back_into_the_queue(
     workers: Callable[[int], list[Daemon]], model: Model, url: str
 ) -> None:

@@ -21,9 +21,12 @@ from ra.providers.script import Step
 from ra.testing.server import LoopbackServer
 from ra.timeline.opening import copy_session, open_store
 from ra.timeline.postgres import PostgresStore
+from ra.timeline.postgres_database import SILENT_S
 from ra.timeline.sqlite import SqliteStore
+from ra.timeline.store import StoredTimeline
 from tests.cli.conftest import Shell
 from tests.postgres import PostgresServer
+from tests.server.conftest import until
 
 
 def prompt(text: str) -> Said:
@@ -134,6 +137,41 @@ def test_what_is_recorded_while_a_server_is_away_is_stored_once_when_it_is_back(
     assert (stored.kept(ref), stored.texts()) == ("long text", ["long text"])
     other.close()
     store.close()
+
+
+def test_a_server_that_stands_still_is_given_up_and_used_again_when_it_goes_on(
+    store: PostgresStore, postgres: PostgresServer
+) -> None:
+    timeline = store.create("/p")
+    timeline.append(prompt("before"))
+    with postgres.standing_still():
+        timeline.append(prompt("during"))
+        with pytest.raises(StoreAway, match="cannot be reached"):
+            timeline.flush()
+        with pytest.raises(StoreAway):
+            store.sessions()
+    until(lambda: _saved(timeline))
+    timeline.append(prompt("after"))
+    assert [event.fact for event in timeline.events()] == [prompt("before"), prompt("during"), prompt("after")]
+
+
+def _saved(timeline: StoredTimeline) -> bool:
+    try:
+        timeline.flush()
+    except StoreAway:
+        return False
+    return True
+
+
+def test_a_server_that_is_only_slow_is_waited_for(store: PostgresStore, url: str) -> None:
+    timeline = store.create("/p")
+    timeline.append(prompt("one"))
+    with psycopg.connect(url) as holder:
+        holder.execute("LOCK TABLE ra_events")
+        threading.Timer(SILENT_S + 1.5, holder.rollback).start()
+        timeline.append(prompt("two"))
+        timeline.flush()
+    assert len(list(timeline.events())) == 2
 
 
 def test_a_session_that_is_closed_while_the_server_is_away_says_what_is_lost(
