@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ra.context.compaction.kinds import CHOOSES, SIGN
 
@@ -117,13 +118,18 @@ def are_of_one_dimension(was: Sequence[str], now: Sequence[str]) -> bool:
 
 def length(words: Sequence[str]) -> float:
     """In words: two Chinese or Japanese signs are one, about."""
-    return sum(0.5 if is_sign(word) else 1 for word in words)
+    return len(words) if "".join(words).isascii() else sum(0.5 if is_sign(word) else 1 for word in words)
+
+
+def is_longer(words: Sequence[str], limit: int) -> bool:
+    return len(words) > limit and length(words) > limit
 
 
 def is_sign(word: str) -> bool:
     """Is it a sign of Chinese or Japanese, which stands for about half a word?"""
-    return bool(_SIGN.match(word))
+    return not word.isascii() and bool(_SIGN.match(word))
 
 
+@lru_cache(20_000)
 def is_figure(word: str) -> bool:
     return word in _NUMBER_WORDS or any(character.isdigit() for character in word)

@@ -1,6 +1,10 @@
 """Values that exclude each other: who answers in English does not answer in German. The most used ones, by kind."""
 
 import re
+from collections.abc import Iterator, Sequence
+
+LONGEST_VALUE = 4  # words that may differ between a sentence and the one that replaces it
+PLAIN_VALUE = 2  # the same, where these are no figures and nothing says that something changes
 
 
 def _words(text: str) -> frozenset[str]:
@@ -84,3 +88,18 @@ OF_SIGNS = sorted(filter(_SIGNS.fullmatch, _KIND_OF), key=len, reverse=True)
 def kind_of(word: str) -> int | None:
     """Which values this one excludes, by the number of their kind; None where nothing is known."""
     return _KIND_OF.get(word)
+
+
+def choice(words: Sequence[str]) -> tuple[str, ...]:
+    """The value that a sentence chooses, if it says nothing else: "use npm", "the database is MySQL"."""
+    if 2 <= len(words) <= 1 + PLAIN_VALUE and words[0] in CHOOSES:
+        return tuple(words[1:])
+    if "=" in words[1:-1] and len(words) - 1 - (at := words.index("=")) <= PLAIN_VALUE:
+        return tuple(words[at + 1 :])
+    return ()
+
+
+def rejected_values(words: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The positions where a value that is rejected by name may be, for each possible number of words."""
+    first = words.index("≠") + 1 if "≠" in words else len(words)
+    yield from ((first, first + length) for length in range(1, LONGEST_VALUE) if first + length <= len(words))

@@ -37,8 +37,8 @@ _DIGITS = re.compile(r"\d+")
 
 def pasted(text: str, sentences: Sequence[tuple[int, int, Sequence[str]]]) -> set[int]:
     """The numbers of the sentences that were pasted. Of each sentence: where it starts and ends, and its words."""
-    numbers = set(_in_listings([words for _, _, words in sentences]))
-    fences = [match.span() for match in _FENCE.finditer(text)]
+    numbers = set(_in_listings([words for _, _, words in sentences])) if len(sentences) >= LISTED else set()
+    fences = [match.span() for match in _FENCE.finditer(text)] if "```" in text or "~~~" in text else []
     machine_lines = []
     for number, (start, end, _) in enumerate(sentences):
         start += len(text[start:end]) - len(text[start:end].lstrip())
@@ -46,7 +46,7 @@ def pasted(text: str, sentences: Sequence[tuple[int, int, Sequence[str]]]) -> se
         line = text[line_start or max(0, end - LONGEST_LINE) : end].rstrip("\n")
         if any(first <= start < last for first, last in fences) or _PASTED_LINE.match(line):
             numbers.add(number)
-        elif _MACHINE_LINE.match(line):
+        elif len(sentences) >= DENSE and _MACHINE_LINE.match(line):
             machine_lines.append(number)
     return numbers.union(*(group for group in _clusters(machine_lines) if len(group) >= DENSE))
 

@@ -6,7 +6,7 @@ small for everything.
 """
 
 import re
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -68,7 +68,9 @@ class _Said(msgspec.Struct):
     repeated: set[Position] = msgspec.field(default_factory=set)  # messages that were said again, word for word
     latest: dict[str, Position] = msgspec.field(default_factory=dict)
     pairs: Counter[tuple[str, str]] = msgspec.field(default_factory=Counter)  # of words: in how many messages
-    alike: dict[tuple[str, ...], deque[tuple[Position, int]]] = msgspec.field(default_factory=dict)
+    alike: defaultdict[tuple[str, ...], deque[tuple[Position, int, Sentence]]] = msgspec.field(
+        default_factory=lambda: defaultdict(lambda: deque(maxlen=COMPARED))
+    )
 
 
 class Block(NamedTuple):
@@ -271,14 +273,15 @@ class Quotes:
             if sentence.returns and not (sentence.asks or sentence.pasted):
                 self._restore(sentence)
         for number, sentence in enumerate(typed.sentences):
-            for key in sentence.keys:
-                alike = reading.alike.setdefault(key, deque(maxlen=COMPARED))
-                for at, earlier in alike if sentence.may_replace else ():
-                    live = at != place and earlier not in reading.replaced[at]
-                    if live and replaces(sentence, reading.typed[at].sentences[earlier]):
+            rows = [reading.alike[key] for key in sentence.keys]
+            if sentence.may_replace:  # most of what is alike is so in several ways: each is compared once
+                alike = {(at, earlier): other for row in rows for at, earlier, other in row if at != place}
+                for (at, earlier), other in alike.items():
+                    if earlier not in reading.replaced[at] and replaces(sentence, other):
                         reading.replaced[at][earlier] = place
                         reading.replacing.add((place, number))
-                alike.append((place, number))
+            for row in rows:
+                row.append((place, number, sentence))
 
     def _restore(self, sentence: Sentence) -> None:
         """Keep a replaced sentence on the same subject, or else the last replaced one: it may hold again."""

@@ -16,20 +16,21 @@ from ra.context.compaction.figures import (
     are_measures,
     are_of_one_dimension,
     is_figure,
+    is_longer,
     length,
 )
-from ra.context.compaction.kinds import ANSWERS, CHOOSES, LANGUAGE, LANGUAGES, kind_of
-from ra.context.compaction.sentences import (
-    LONGEST_CHOICE,
+from ra.context.compaction.kinds import (
+    ANSWERS,
+    CHOOSES,
+    LANGUAGE,
+    LANGUAGES,
     LONGEST_VALUE,
-    NEGATIVE,
     PLAIN_VALUE,
-    POLARITY,
-    SAYS_IS,
-    Sentence,
     choice,
+    kind_of,
     rejected_values,
 )
+from ra.context.compaction.sentences import LONGEST_CHOICE, NEGATIVE, POLARITY, SAYS_IS, Sentence
 
 _OF_PART = re.compile(
     r"\b(?:in|for|on|at|under|im|für|bei|unter|pour|dans|en|sur|para|per|для|в|на|في)\b|[里裡中内內]|用于"
@@ -49,7 +50,7 @@ _OF_MANY = frozenset(
 )
 
 _COLONS = (":", "：")
-_LABELS = (*_COLONS, "用")
+_LABELS = frozenset((*_COLONS, "用"))
 _IS_LAST = (("है",), ("हैं",))
 _OF_WHOLE = frozenset(("of", "von", "de", "des", "du", "del", "di"))
 # Verbs whose objects may be several at a time.
@@ -76,11 +77,13 @@ def replaces(new: Sentence, old: Sentence) -> bool:
     A value follows the sign for "is". It may be elsewhere if the new sentence announces a change, or if it is a
     measure. Different subjects make two statements about two things, and so do numbers that are names.
     """
-    if old.asks or _elsewhere(new, old) or (new.adds and not new.changes):
+    if old.asks or (new.adds and not new.changes) or (new.scope and _elsewhere(new, old)):
         return False
-    if SAYS_IS.intersection(new.words) != SAYS_IS.intersection(old.words):
+    if new.signs != old.signs:
         new, old = _stated(new), _stated(old)
-    if _turns(new, old) or _chooses_other(new, old):
+    if (new.forbids or new.revokes) != (old.forbids or old.revokes) and _turns(new, old):
+        return True
+    if not new.kinds.isdisjoint(old.kinds) and _chooses_other(new, old):
         return True
     if "≠" in new.words:
         return any(
@@ -97,27 +100,27 @@ def _stated(sentence: Sentence) -> Sentence:
     if "=" in words:
         return sentence
     labels = (at for at, word in enumerate(words) if at and word in _LABELS)
-    figures = (at for at, word in enumerate(words) if at and is_figure(word) and length(words) <= NOMINAL)
+    figures = (at for at, word in enumerate(words) if at and is_figure(word))
     if label := next(labels, 0):
         return replace(sentence, words=(*words[:label], "=", *words[label + 1 :]))
-    if figure := next(figures, 0):
+    if not is_longer(words, NOMINAL) and (figure := next(figures, 0)):
         return replace(sentence, words=(*words[:figure], "=", *words[figure:]))
     return sentence
 
 
 def _elsewhere(new: Sentence, old: Sentence) -> bool:
     """Whether a heading limits the new sentence to another part: "In the tests:", "Frontend:"."""
-    if not new.scope or new.scope == old.scope:
+    if new.scope == old.scope:
         return False
     return bool(_OF_PART.search(new.scope)) or (bool(old.scope) and not new.says_anew)
 
 
 def _turns(new: Sentence, old: Sentence) -> bool:
     """Whether it allows what was forbidden, or forbids what was decided or allowed."""
-    forbids = [not NEGATIVE.isdisjoint(sentence.words) or sentence.revokes for sentence in (new, old)]
-    if forbids[0] == forbids[1] or "≠" in (*new.words, *old.words):
+    if "≠" in new.words or "≠" in old.words:
         return False
-    if not (forbids[0] or new.allows or new.changes or new.onward or not POLARITY.isdisjoint(new.words)):
+    forbids = new.forbids or new.revokes
+    if not (forbids or new.allows or new.changes or new.onward or not POLARITY.isdisjoint(new.words)):
         return False  # what is asked for once is asked for as an exception
     stems, old_stems = new.stems, old.stems
     told = new.says_anew or new.allows
@@ -169,16 +172,16 @@ def _without_rejected(words: Sequence[str]) -> Sequence[str]:
 
 def _replaces(new: Sentence, old: Sentence, b: Sequence[str], rejected: Sequence[str]) -> bool:
     a = old.words
-    head = _common(a, b)
-    tail = _common(a[head:][::-1], b[head:][::-1])
-    was, now = a[head : len(a) - tail], b[head : len(b) - tail]
-    if not was and not now:
+    if a == b:
         return new.revokes and not old.revokes
-    if SAYS_IS & {*was, *now, *(a[len(a) - tail :] if tail else ())}:
+    head = _common(a, b)
+    tail = _common_end(a, b, min(len(a), len(b)) - head)
+    was, now = a[head : len(a) - tail], b[head : len(b) - tail]
+    if not (SAYS_IS.isdisjoint(a[head:]) and SAYS_IS.isdisjoint(now)):
         return False  # it stands in what is spoken of, not in what is said of it
     if _turned(was, now):
         return head + tail >= 2
-    if not was or not now or length(was) > LONGEST_VALUE or length(now) > LONGEST_VALUE:
+    if not was or not now or is_longer(was, LONGEST_VALUE) or is_longer(now, LONGEST_VALUE):
         return False
     if rejected:
         others = {*was}.difference(now, rejected)
@@ -301,5 +304,12 @@ def _common(a: Sequence[str], b: Sequence[str]) -> int:
     for word, counterpart in zip(a, b, strict=False):
         if word != counterpart:
             break
+        count += 1
+    return count
+
+
+def _common_end(a: Sequence[str], b: Sequence[str], most: int) -> int:
+    count = 0
+    while count < most and a[-1 - count] == b[-1 - count]:
         count += 1
     return count

@@ -5,20 +5,21 @@ Words for "is" become "=", words for "instead of" become "≠"; articles and pol
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import msgspec
 
 from ra.context.compaction.figures import NOMINAL, is_figure, is_sign
-from ra.context.compaction.kinds import CHOOSES, OF_SIGNS, SIGN, kind_of
+from ra.context.compaction.kinds import OF_SIGNS, SIGN, choice, kind_of, rejected_values
 from ra.context.compaction.pasted import pasted
 
 LONGEST_LEAD = 40  # characters before a colon that are a label, or say no more than that something changes
-LONGEST_VALUE = 4  # words that may differ between a sentence and the one that replaces it
-PLAIN_VALUE = 2  # the same, where these are no figures and nothing says that something changes
 LONGEST_SEARCHED = 200  # words of a sentence in which names are told from other words
 LONG_WORD = 5  # letters without its ending; a shorter one may stand for many things
 LONGEST_CHOICE = 8  # words of a sentence that chooses one value of a kind
+SHORT = 300  # characters of a sentence, at most, that is looked up among earlier ones
+REPEATED = 4096  # such sentences, at most
 
 _MONTHS = r"jan|feb|m[aä]r|apr|ma[iy]|jun|jul|aug|sep|o[ck]t|nov|de[cz]"
 # "3. Mai" goes on, and so does "max. 5". A rule that is hung on to a long sentence is one of its own.
@@ -30,9 +31,8 @@ _HANGS_ON = (
 _SHORT_2 = r"\b(?:dr|mr|ms|nr|ca|vs)\."
 _SHORT_3 = r"\b(?:max|min|mrs|bzw|e\.g|i\.e)\."
 _ENDS = re.compile(
-    rf"(?<=[。！？；])|(?<!\b\d\.)(?<!\b\d\d\.)(?<!{_SHORT_2})(?<!{_SHORT_3})(?<=[.!?؟।;؛])\s+|(?<=\d\.)\s+(?!(?:{_MONTHS}))|\n+"
-    rf"|(?<=,)\s+(?={_HANGS_ON})",
-    re.I,
+    rf"(?<=[。！？；])|(?=\s)(?:(?<=[.!?؟।;؛])(?<!\b\d\.)(?<!\b\d\d\.)(?<!{_SHORT_2})(?<!{_SHORT_3})\s+"
+    rf"|(?<=\d\.)\s+(?!(?:{_MONTHS}))|\n+|(?<=,)\s+(?={_HANGS_ON}))",
 )
 _BULLET = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _JOINS = re.compile(r"^\s*(?:(?:and|but|also|und|aber|auch|pero|mais)\b\s*)+", re.I)
@@ -42,8 +42,9 @@ _WORD = re.compile(
     rf"{'|'.join(OF_SIGNS)}|[{SIGN}]|[$€£¥]?{_LETTER}+(?:[.\-/:@'’]{_LETTER}+)*%?|[=:：≠]",
 )
 _MARKS = re.compile(r"[\u064b-\u0652]")  # vowels above and below Arabic letters
+_SMALL_I = str.maketrans("İıſ", "iis")  # lower() makes two characters of the first, and leaves the others
 
-# --- one form for many languages ---
+# --- one form for many languages; patterns in small letters read small letters, `_FOREIGN` ones what is not ASCII ---
 
 _OBJECT = r"\b[Ee]s (?=(?:an|auf|aus|bis|für|im?|mit|nach|nicht|per|vor|von|zu[mr]?)\b)"  # "sende es an Anna"
 _ARTICLES = re.compile(
@@ -88,18 +89,17 @@ _NEGATED = re.compile(r"(?P<ne>\bn['’](?=\w))|ないで(?:ください|下さ�
 _SIGNS = {"ne": "ne ", "may": " 可 以 ", "": " 不 "}
 # Words that assign a value, all replaced by one sign, so that "is", "is now" and "changes to" are equal.
 _IS = re.compile(
-    r"\b(?:(?:(?:has|have|is|are|was|were|will)\s+)?(?:been\s+)?(?:chang(?:es|ed)|mov(?:es|ed)|set|switch(?:es|ed)|raised"
-    r"|lowered|increased|reduced|bumped|pushed|postponed|renamed)\s+to"
+    r"\b(?=[abcdehilmprswäèé])(?:(?:(?:has|have|is|are|was|were|will)\s+)?(?:been\s+)?"
+    r"(?:chang(?:es|ed)|mov(?:es|ed)|set|switch(?:es|ed)|raised|lowered|increased|reduced|bumped|pushed|postponed|renamed)\s+to"
     r"|(?:is|are|will be|should be|must be|becomes?)(?:\s+now)?(?:\s+(?:called|named))?"
     r"|(?:ist|sind|lautet|beträgt|wird|werden|liegt bei|heißt|heisst|heißen)(?:\s+(?:jetzt|nun|ab\s+sofort))?"
     r"|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?|(?:est|sont|sera|devient)(?:\s+(?:maintenant|désormais))?"
     r"|(?:es|son|será|ahora es|pasa a(?: ser|l))|(?:é|são|será|agora é)|(?:è|sono|sarà|diventa)|är)\b"
-    r"|(?<!\w)(?:هو|هي|أصبح|أصبحت|صار|صارت|يكون|تكون)(?:\s+الآن)?(?!\w)"
+    r"|\b(?:هو|هي|أصبح|أصبحت|صار|صارت|يكون|تكون)(?:\s+الآن)?(?!\w)"
     r"|\bse\s+(?:cambi[óa]|movi[óa]|aplazó|pasó|adelantó)\s+al?\b"
     r"|(?:现在|現在)?(?:更)?(?:调整为|調整為|调整到|改为|改為|改成|改到|推迟到|推遲到|增加到|减少到|提高到|降低到|降到|提前到|延期到|延到|移到|换成|換成|变为|變為|变成|變成|设置为|设定为|设为|设成|升级到|定为|叫做|叫|是|为|為)"
-    r"|は(?=[^。]*(?:です|だ$|に変更|になり|に変わり))|(?<=[가-힣])(?:은|는)(?=\s)"
-    r"|(?<=\w) (?:теперь )?(?:[—–]|называется|зовут) |(?<=\w) теперь |=",
-    re.I,
+    r"|は(?=[^。]*(?:です|だ$|に変更|になり|に変わり))|[은는](?<=[가-힣].)(?=\s)"
+    r"| (?<=\w )(?:теперь )?(?:[—–]|называется|зовут) | (?<=\w )теперь |=",
 )
 _USES = re.compile("改用|使用")
 _AFTER_IS = re.compile(r"=\s+(at|on|by|in|am|im|um|bei|auf)\b")
@@ -107,12 +107,10 @@ _AFTER_IS = re.compile(r"=\s+(at|on|by|in|am|im|um|bei|auf)\b")
 _ASSIGNS = re.compile(
     r"[=:：]|\b(?:called|named|set|heißt|heisst|heißen|lautet|s'appelle(?:nt)?|se llaman?|si chiama(?:no)?|называ\w+"
     r"|зовут)\b|叫|设|設|定为|定為",
-    re.I,
 )
 _NAMES_THING = re.compile(
     r"\b(?:is|are|ist|sind|est|sont|es|son|è|sono|é|são)\s+(?:(?:now|jetzt|nun|maintenant|désormais|ahora|ora|agora)\s+)?"
     r"(?:an?|the|eine?|der|die|das|une?|les?|la|el|los|las|il|lo|um|uma|o|os)\s",
-    re.I,
 )
 _ASKS = re.compile(r"[?？؟][\s\"'»”」)\]]*\Z|(?:吗|嗎|呢|ですか|ますか|でしょうか)[。\s]*\Z")
 # A question that asks for it, where it is polite or speaks of a change: "Could you use spaces from now on?"
@@ -133,12 +131,11 @@ _TAIL = re.compile(
 _CHANGE = re.compile(
     r"\b(?:instead(?! of)|no longer|has changed|change of plans?|actually|correction|update(?=:)|scrap that"
     r"|rather(?! than)|forget that|strike that|ignore that|on second thoughts?|any ?more|any longer|again"
-    r"|wieder|de nuevo|à nouveau)\b"
-    r"|\b(?:stattdessen|nicht mehr|geändert|korrektur|vergiss das|(?:doch\s+)?lieber)\b"
-    r"|\b(?:plutôt(?! que)|à la place|en su lugar|invece(?! di)|больше не|artık)\b"
+    r"|wieder|de nuevo|à nouveau"
+    r"|stattdessen|nicht mehr|geändert|korrektur|vergiss das|(?:doch\s+)?lieber"
+    r"|plutôt(?! que)|à la place|en su lugar|invece(?! di)|больше не|art[ıi]k)\b"
     r"|改为|改為|改成|换成|換成|改用|调整为|調整為|不再|更正|代わりに|重新|再次|に変更|に変わり|になり|변경|대신"
     r"|بدلا(?! من)|لم يعد|تغيير|تصحيح|أصبح|صار|مجددا",
-    re.I,
 )
 # Words for "from now on": they may change something, or begin something new.
 _ONWARD = re.compile(
@@ -149,16 +146,14 @@ _ONWARD = re.compile(
     r"|теперь|отныне|впредь|с этого момента)\b"
     r"|(?:从|從)(?:现在|現在|今天|今)(?:起|开始|開始|以后|以後|往后)?|以后|以後|(?:今后|今後|これから)は?|이제부터|앞으로"
     r"|من الآن(?:\s+فصاعدا)?|(?:अब|आज|आगे) से",
-    re.I,
 )
 # Words that add to earlier statements.
 _ADDS = re.compile(
     r"\b(?:also|too(?=[.!\s]*$)|as well|additionally|in addition|either(?=[.!\s]*$)|auch|außerdem|zusätzlich|ebenfalls"
     r"|también|además|tampoco|aussi|également|en plus|anche|inoltre|também|также|тоже|кроме того)\b"
-    r"|也|还要|還要|另外|同时|同時|(?<=[^てで誰何\W])も(?=\w)|また|أيضا|كذلك|भी|또한",
-    re.I,
 )
-_REVOKES = re.compile(r"\bno longer\b|\bnicht mehr\b|\bбольше не\b|不再|لم يعد|\bya no\b", re.I)
+_ADDS_FOREIGN = re.compile(r"也|还要|還要|另外|同时|同時|(?<=[^てで誰何\W])も(?=\w)|また|أيضا|كذلك|भी|또한")
+_REVOKES = re.compile(r"\b(?:no longer|nicht mehr|больше не|ya no)\b|不再|لم يعد")
 # Words that return to an earlier state, often without naming it.
 _RETURNS = re.compile(
     r"\b(?:(?:go|going|switch|change|move|set it|put it)\s+back|back to|undo|revert|restore"
@@ -167,9 +162,9 @@ _RETURNS = re.compile(
     r"|wieder (?:den|die|das) (?:alt|erst|vorig)en?|vergiss (?:das|was)|reviens|revenons|annule[rz]?|comme avant"
     r"|rétabli[st]|como antes|deshaz|come prima|annulla|(?:vuelve|volvamos|volver|torna|tornare) al?|volte? para"
     r"|como era antes|верн\w+|как раньше|отмени)\b"
-    r"|恢复|恢復|还原|還原|撤销|撤銷|改回|用回|照旧|元に戻|取り消|以前の|원래대로|ارجع|كما كان|تراجع|वापस|पहले जैसा"
-    r"|पहले वाल",
-    re.I,
+)
+_RETURNS_FOREIGN = re.compile(
+    "恢复|恢復|还原|還原|撤销|撤銷|改回|用回|照旧|元に戻|取り消|以前の|원래대로|ارجع|كما كان|تراجع|वापस|पहले (?:जैसा|वाल)"
 )
 # Words that reject a value by name: "spaces, not tabs", "pnpm statt npm".
 _NOT_THIS = re.compile(
@@ -197,17 +192,18 @@ _LAYS_DOWN = re.compile(
     r"|wants?|keep|at most|at least|maximum|max|minimum|min|up to|höchstens|mindestens|maximal|como máximo"
     r"|al menos|au plus|au moins"
     r"|(?:answer|reply|respond|ask|check|tell me|stop)\s+(?:me\s+)?(?:in|with|as|before|first|if|when)"
-    r"|avoid|remember|ensure|make sure|require[ds]?|forbidden|allowed|limit|cap|deadline|from now)\b"
-    r"|\b(?:ohne|bevor|antworte|frag|sin|responde|sans|réponds|avant de|antes de|senza|rispondi|без|отвечай)\b"
-    r"|\b(?:nie|niemals|immer|nur|muss|müssen|darf|dürfen|soll(?:en|te)?|kein(?:e[nrms]?)?|nicht|bitte)\b"
-    r"|\b(?:verwende|benutze|nutze|achte)\b"
-    r"|\b(?:siempre|nunca|sólo|solo|debe[ns]?|usa|utiliza|toujours|jamais|ne|pas|doit|doivent|utilise[rz]?|uniquement"
-    r"|sempre|mai|deve|usare|devem|apenas|não)\b|\b(?:всегда|никогда|нельзя|только|должн\w+|используй\w*|не)\b"
-    r"|\b(?:nooit|altijd|alleen|geen|niet|zawsze|nigdy|tylko|nie|zaman|asla|sadece|sakın|hiçbir)\b"
-    r"|(?<!\w)(?:हमेशा|सदा|कभी|केवल|सिर्फ़?|मत|नहीं|न)(?=[\s।.,!]|$)"
+    r"|avoid|remember|ensure|make sure|require[ds]?|forbidden|allowed|limit|cap|deadline|from now"
+    r"|ohne|bevor|antworte|frag|sin|responde|sans|réponds|avant de|antes de|senza|rispondi|без|отвечай"
+    r"|nie|niemals|immer|nur|muss|müssen|darf|dürfen|soll(?:en|te)?|kein(?:e[nrms]?)?|nicht|bitte"
+    r"|verwende|benutze|nutze|achte"
+    r"|siempre|nunca|sólo|solo|debe[ns]?|usa|utiliza|toujours|jamais|ne|pas|doit|doivent|utilise[rz]?|uniquement"
+    r"|sempre|mai|deve|usare|devem|apenas|não|всегда|никогда|нельзя|только|должн\w+|используй\w*|не"
+    r"|nooit|altijd|alleen|geen|niet|zawsze|nigdy|tylko|nie|zaman|asla|sadece|sak[ıi]n|hiçbir)\b"
+)
+_LAYS_DOWN_FOREIGN = re.compile(
+    r"(?<!\w)(?:हमेशा|सदा|कभी|केवल|सिर्फ़?|मत|नहीं|न)(?=[\s।.,!]|$)"
     r"|最多|至少|不超过|一律|统一|每次|必须|必須|不要|不得|不能|不准|禁止|只能|只用|总是|總是|始终|永远|使用|请|請|务必|回答|先|不带|ください|しないで|必ず|常に|항상|반드시|마세요"
-    r"|يجب|ممنوع|دائما|دائمًا|أبدا|أبدًا|فقط|استخدم|أجب|بدون|لا(?=\s)",
-    re.I,
+    r"|يجب|ممنوع|دائما|دائمًا|أبدا|أبدًا|فقط|استخدم|أجب|بدون|لا(?=\s)"
 )
 _LABEL = re.compile(r"\s*(?:[-*•]\s*)?[A-ZÄÖÜА-Я][A-ZÄÖÜА-Я _/-]{2,40}:\s")
 _VALUE = re.compile(
@@ -273,8 +269,11 @@ class Sentence(msgspec.Struct, frozen=True):
     onward: bool = False  # or that it holds from now on?
     adds: bool = False  # or that it is said besides?
     revokes: bool = False  # or that it is no longer so?
+    forbids: bool = False  # or that it must not be so?
     now: bool = False  # or how it is now, in a statement?
-    plain: frozenset[str] = frozenset()  # words in small letters: no names
+    signs: frozenset[str] = frozenset()  # those for "is" among its words
+    kinds: frozenset[int] = frozenset()  # of the values among its words
+    raw: str = ""  # without a bullet, and without words that join it to the one before
     preposition: str = ""  # between "is" and the value
     names_thing: bool = False  # does an article stand before the value: "is an owl", not "is slow"?
     assigns: bool = False  # does it give a name or set a value, which no second quality stands beside?
@@ -290,7 +289,7 @@ class Sentence(msgspec.Struct, frozen=True):
         those that differ only in allowing or forbidding, and those that choose a value of the same kind.
         """
         stems, value = self.stems, choice(self.words)
-        kinds = {kind_of(word) for word in self.words} - {None} if len(self.words) <= LONGEST_CHOICE else ()
+        kinds = self.kinds if len(self.words) <= LONGEST_CHOICE else ()
         return (
             *self._ends,
             *((("stems", *sorted(stems)),) if _is_telling(stems) else ()),
@@ -298,6 +297,12 @@ class Sentence(msgspec.Struct, frozen=True):
             *((("value", *value),) if value else ()),
             *(("value", *self.words[first:last]) for first, last in rejected_values(self.words)),
         )
+
+    @property
+    def plain(self) -> frozenset[str]:
+        """Its words in small letters: no names."""
+        raw = self.raw if len(self.words) <= LONGEST_SEARCHED else ""
+        return frozenset(_plain_words(raw)).intersection(self.words)
 
     @property
     def stems(self) -> tuple[str, ...]:
@@ -342,20 +347,23 @@ class Sentence(msgspec.Struct, frozen=True):
             or "≠" in self.words
             or not SAYS_IS.isdisjoint(self.words)
             or not POLARITY.isdisjoint(self.words)
-            or any(any(sign.isdigit() for sign in word) for word in self.words)
+            or any(sign.isdigit() for sign in "".join(self.words))
         )
 
 
 def sentences(text: str) -> tuple[Sentence, ...]:
-    ends = [match.end() for match in _ENDS.finditer(text)]
-    parts = [_sentence(text, start, end) for start, end in pairwise((0, *ends, len(text))) if text[start:end].strip()]
+    ends = [match.end() for match in _ENDS.finditer(_small(text))]
+    parts = [
+        msgspec.structs.replace((_read_once if len(raw) <= SHORT else _read)(raw), start=start, end=end)
+        for start, end in pairwise((0, *ends, len(text)))
+        if (raw := text[start:end]).strip()
+    ]
     numbers = pasted(text, [(part.start, part.end, part.words) for part in parts])
-    read = []
-    for number, (part, scope) in enumerate(zip(parts, _scopes(text, parts), strict=True)):
-        was_pasted = number in numbers
-        rank = 0 if was_pasted else part.rank
-        read.append(msgspec.structs.replace(part, rank=rank, pasted=was_pasted, scope=scope))
-    return tuple(read)
+    scopes = enumerate(zip(parts, _scopes(text, parts), strict=True))
+    return tuple(
+        msgspec.structs.replace(part, rank=0 if number in numbers else part.rank, pasted=number in numbers, scope=scope)
+        for number, (part, scope) in scopes
+    )
 
 
 def _scopes(text: str, parts: Sequence[Sentence]) -> Iterator[str]:
@@ -380,33 +388,47 @@ def _scopes(text: str, parts: Sequence[Sentence]) -> Iterator[str]:
             lead = ""
 
 
-def _sentence(text: str, start: int, end: int) -> Sentence:
-    raw = _JOINS.sub("", _BULLET.sub("", text[start:end]))
+def _small(text: str) -> str:
+    """In small letters, each in its place: a pattern finds them much faster than letters of either case."""
+    return text.lower() if text.isascii() else text.translate(_SMALL_I).lower()
+
+
+def _read(text: str) -> Sentence:
+    """One sentence, at position 0."""
+    raw = _JOINS.sub("", _BULLET.sub("", text))
+    small = _small(raw)
+    foreign = not text.isascii()
+    bare = _MARKS.sub("", small) if foreign else small
     lead, colon, body = raw.partition(":")
     introduced = (
-        bool(colon) and len(lead) <= LONGEST_LEAD and bool(_LABEL.match(raw) or _speaks_of_change(lead + colon))
+        bool(colon) and len(lead) <= LONGEST_LEAD and bool(_LABEL.match(raw) or _speaks_of_change(_small(lead) + colon))
     )
     core = body if introduced else raw
     polite = bool(_POLITE.search(raw.casefold()))
     asks = bool(_ASKS.search(raw))
-    if asks and (polite or _speaks_of_change(raw)):
+    if asks and (polite or _speaks_of_change(small)):
         core, requests = _REQUESTS.subn("", core)
         asks = not requests
     states = bool(_STATES.match(core.casefold()) or _STATED.search(core))
-    core = _NEGATED.sub(lambda match: _SIGNS[match.lastgroup or ""], _MARKS.sub("", core))
+    core = _NEGATED.sub(lambda match: _SIGNS[match.lastgroup or ""], _MARKS.sub("", core) if foreign else core)
     core = _POLITE.sub(" ", _ARTICLES.sub(" ", core).casefold()).strip()
-    changes = bool(_CHANGE.search(_MARKS.sub("", raw)))
+    changes = bool(_CHANGE.search(bare))
     now = any(match.start() for match in _NOW.finditer(core))
-    core = _NO_LONGER_BUT.sub(_but, core)
+    revokes = bool(_REVOKES.search(small))
+    if revokes or foreign:
+        core = _NO_LONGER_BUT.sub(_but, core)
     core, switched = _FROM_TO.subn(r"use \2 ≠ \1 ", core)
-    core = _NOT_BUT.sub(r"\2 ≠ \1 ", core)
+    if foreign:
+        core = _NOT_BUT.sub(r"\2 ≠ \1 ", core)
     for pattern in _CHANGES_TO:
         core, count = pattern.subn(r"\1 = ", core)
         changes = changes or bool(count)
     for pattern in _SETS:
         core = pattern.sub(r"\1 = ", core)
     core, moved = _IS_MOVED.subn(r"= \1", _SHALL_BE.sub(r"= \1", core))
-    core = _TAIL.sub(" ", _IS.sub(" = ", _NOT_THIS.sub(" ≠ ", _USES.sub("用", core))))
+    core = _IS.sub(" = ", _NOT_THIS.sub(" ≠ ", _USES.sub("用", core)))
+    if foreign:
+        core = _TAIL.sub(" ", core)
     preposition = _AFTER_IS.search(core)
     core = _NOW.sub(" ", _NEW.sub(" ", _ONWARD.sub(" ", _CHANGE.sub(" ", _AFTER_IS.sub("=", core)))))
     words = tuple(_WORD.findall(core.lstrip(" =,，")))
@@ -414,27 +436,33 @@ def _sentence(text: str, start: int, end: int) -> Sentence:
     rank = 0 if len(words) < 3 and not _VALUE.search(raw) else 1
     if is_stated and _VALUE.search(raw):
         rank = 2
-    if _LAYS_DOWN.search(raw) or _LABEL.match(raw):
+    if _LAYS_DOWN.search(small) or (foreign and _LAYS_DOWN_FOREIGN.search(small)) or _LABEL.match(raw):
         rank = 3
     stated_now = now and (states or is_stated or rank >= 3)
     changes = changes or bool(moved or switched or _MOVES.search(raw))
     return Sentence(
-        start,
-        end,
+        0,
+        len(text),
         words,
         rank,
         changes,
-        onward=bool(_ONWARD.search(_MARKS.sub("", raw))),
-        adds=bool(_ADDS.search(_MARKS.sub("", raw))),
-        revokes=bool(_REVOKES.search(raw)),
+        signs=SAYS_IS.intersection(words),
+        forbids=not NEGATIVE.isdisjoint(words),
+        kinds=frozenset(kind for word in words if (kind := kind_of(word)) is not None),
+        onward=bool(_ONWARD.search(bare)),
+        adds=bool(_ADDS.search(bare) or (foreign and _ADDS_FOREIGN.search(bare))),
+        revokes=revokes,
         now=stated_now,
-        plain=frozenset(_plain_words(raw)).intersection(words) if len(words) <= LONGEST_SEARCHED else frozenset(),
+        raw=raw,
         preposition=preposition[1] if preposition else "",
-        names_thing=bool(_NAMES_THING.search(raw)),
-        assigns=bool(_ASSIGNS.search(raw)),
-        returns=bool(_RETURNS.search(raw)),
+        names_thing=bool(_NAMES_THING.search(small)),
+        assigns=bool(_ASSIGNS.search(small)),
+        returns=bool(_RETURNS.search(small) or (foreign and _RETURNS_FOREIGN.search(small))),
         asks=asks,
     )
+
+
+_read_once = lru_cache(REPEATED)(_read)  # what is short is often said again
 
 
 def _speaks_of_change(text: str) -> bool:
@@ -457,25 +485,11 @@ def _but(match: re.Match[str]) -> str:
     return f" {value} ≠ {next(text for text in rejected if text)} "
 
 
-def choice(words: Sequence[str]) -> tuple[str, ...]:
-    """The value that a sentence chooses, if it says nothing else: "use npm", "the database is MySQL"."""
-    if 2 <= len(words) <= 1 + PLAIN_VALUE and words[0] in CHOOSES:
-        return tuple(words[1:])
-    if "=" in words[1:-1] and len(words) - 1 - (at := words.index("=")) <= PLAIN_VALUE:
-        return tuple(words[at + 1 :])
-    return ()
-
-
-def rejected_values(words: Sequence[str]) -> Iterator[tuple[int, int]]:
-    """The positions where a value that is rejected by name may be, for each possible number of words."""
-    first = words.index("≠") + 1 if "≠" in words else len(words)
-    yield from ((first, first + length) for length in range(1, LONGEST_VALUE) if first + length <= len(words))
-
-
 def _is_telling(stems: Sequence[str]) -> bool:
     return len(stems) >= 2 or any(len(word) >= LONG_WORD for word in stems)
 
 
+@lru_cache(20_000)
 def _stem(word: str) -> str:
     if not word.isalpha() or is_sign(word):
         return word
