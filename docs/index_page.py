@@ -12,7 +12,7 @@ from typing import Any
 
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
-_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|#|mailto:)([^)\s]+)\)")
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\((?!https?://|mailto:)([^)\s]+)\)")
 _SSH = re.compile(r"^(?:ssh://)?(?:[\w.-]+@)([\w.-]+)[:/](?!/)(.+)$")
 
 
@@ -49,6 +49,8 @@ def page(readme: str, url: str) -> str:
 
     def link(match: re.Match[str]) -> str:
         mark, name, path = match.groups()
+        if path.startswith("#"):  # an index gives headings no anchors of its own
+            path = f"README.md{path}"
         if url:
             return f"{mark}[{name}]({url}/{'raw' if mark else 'blob'}/HEAD/{path})"
         return "" if mark else name
