@@ -322,6 +322,7 @@ class Live:
             fragments = self.picker.fragments(size.columns, max(8, size.rows - 5))
         elif self.question is not None:  # timers stand still while a question is open
             rows = question_rows(self.question.text, self.question.keys, max(10, size.columns - 1))
+            rows += ["Press one of these keys."] if self.question.hinted else []
             fragments = [("class:question", row + "\n") for row in rows]
         elif self._moving is not None and not self._closed and self._reply is None:
             fragments = self._moving.above(size.columns, max(1, size.rows // 2 - 2))

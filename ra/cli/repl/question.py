@@ -16,6 +16,7 @@ class QuestionPanel:
         self.text = text
         self.answer: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.keys = keys
+        self.hinted = False  # Enter alone answers nothing: the panel says what does
         self._clock = clock
         self._asked = clock()
         self._held = ""  # an answer, unless another key follows
@@ -34,6 +35,7 @@ class QuestionPanel:
             self._timer.cancel()
             held, self._held, self._timer = self._held, "", None
             return held + key
+        self.hinted = self.hinted or key in ("\r", "\n")
         if now - self._asked < SEEN_S or (writing and now - before < QUIET_S):
             return key
         if key.lower() not in self.keys:

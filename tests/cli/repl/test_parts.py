@@ -131,6 +131,16 @@ def pressed(*keys: tuple[str, float], writing: bool = False, before: float = -10
     return (answer if isinstance(answer, str) else ""), typed
 
 
+def test_enter_alone_answers_nothing_and_says_what_does() -> None:
+    async def ask() -> tuple[bool, bool, bool]:
+        question = QuestionPanel("Compact?", {"y": "yes", "n": "no"})
+        hinted_before = question.hinted
+        question.press("\r", before=0.0, writing=False)
+        return hinted_before, question.hinted, question.answer.done()
+
+    assert asyncio.run(ask()) == (False, True, False)
+
+
 def test_which_keys_answer() -> None:
     later = SEEN_S + 0.01
     assert pressed(("y", later)) == ("y", "")

@@ -28,7 +28,8 @@ async def compact(repl: Repl, argument: str) -> None:
         return
     alternatives = {key: name for key, name in OFFERED.items() if name != usual}
     plans = [await asyncio.to_thread(session.preview_compaction, name) for name in alternatives.values()]
-    repl.show(columns(repl.paper, ["", "tokens", "each call", "rewrite", "saves from"], _ways([plan, *plans])))
+    ways, heads = _ways([plan, *plans]), ["", "tokens", "each call", "rewrite", "saves from"]
+    repl.show(columns(repl.paper, heads[: len(ways[0])], ways))
     keys = {"n": "no", "y": f"yes ({usual})"} | alternatives
     key = await repl.terminal.choose("Compact?", keys)
     if key in ("", "n"):
@@ -41,13 +42,15 @@ async def compact(repl: Repl, argument: str) -> None:
 
 
 def _ways(plans: Sequence[CompactionPreview]) -> list[list[str]]:
+    """A row for each plan. A model that costs nothing has no columns of prices."""
     rows = []
+    free = not any(plan.dollars_before and float(plan.dollars_before) for plan in plans)
     for plan in plans:
         called = " + a call" if plan.strategy == "summarize" else ""
         cells = [money(plan.dollars_after), money(plan.rewrite) + called, f"call {plan.break_even}"]
-        priced = bool(plan.dollars_before and float(plan.dollars_before))
         cells = cells if plan.break_even else [*cells[:2], "never"]
-        rows.append([plan.strategy, f"{plan.after:,}", *(cells if priced and plan.worth else ["–"] * 3)])
+        prices = [] if free else cells if plan.worth else ["–"] * 3
+        rows.append([plan.strategy, f"{plan.after:,}", *prices])
     return rows
 
 
