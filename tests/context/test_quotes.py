@@ -347,3 +347,13 @@ def test_an_index_lists_no_value_that_only_the_user_said_and_replaced(strategy):
     log.record(*assemble(one, force="manual").facts)
     text = text_of(one.request())
     assert ["4711" in text, "4712" in text, "DATA-17" in text] == [False, True, True]
+
+
+def test_a_letter_that_is_longer_in_small_letters_moves_no_sentence():
+    text = "İİİİ ıſ. Never push to main. NEVER PUSH TO main."
+    assert [text[one.start : one.end].strip() for one in sentences(text)] == [
+        "İİİİ ıſ.",
+        "Never push to main.",
+        "NEVER PUSH TO main.",
+    ]
+    assert [one.rank for one in sentences(text)][1:] == [3, 3]
