@@ -247,11 +247,9 @@ class View:
         keep = [self.allowed((at, block + number), part) for number, part in enumerate(item.message.blocks)]
         if all(allowed is None for allowed in keep):
             return item.message
-        short = self._short.get(item.place)
-        if short is None:
-            short = render.clipped(item.message, f"#{at}", keep, self._estimator)
-            if short is not item.message:
-                self._short[item.place] = short
+        short = self._short.get(item.place) or render.clipped(item.message, f"#{at}", keep, self._estimator)
+        if short is not item.message:
+            self._short[item.place] = short
         return short
 
     def allowed(self, place: Position, block: Block) -> int | None:
@@ -360,14 +358,14 @@ class View:
         self.summary = self.summary if summarized else ""
 
     def _rotate(self, rotation: Rotated) -> None:
-        dropped = [group for group in self.groups if group.at < rotation.keep_from]
-        staying = [
-            group for group in self.groups if group.at >= rotation.keep_from and group.kind in ("said", "notice")
-        ]
+        start = rotation.keep_from
+        dropped = [group for group in self.groups if group.at < start]
+        staying = [group for group in self.groups if group.at >= start and group.kind in ("said", "notice")]
         self._settle_entries()
         self._settle_notices(dropped, staying)
         self.hidden, self.summary, self.first = (), "", None
-        self._keep((*([_handover((self.at, 0), rotation.handover)] if rotation.handover else []), *staying))
+        handover = [_handover((self.at, 0), rotation.handover)] if rotation.handover else []
+        self._keep((*handover, *staying))
 
     def _compact(self, checkpoint: Checkpointed) -> None:
         self._settle_entries()
@@ -477,12 +475,9 @@ class View:
     def _keep(self, groups: Iterable[Group]) -> None:
         """Show these groups from now on. The message list stays as it is up to the first difference."""
         before, self.groups = self.groups, list(groups)
-        unchanged = 0
-        for earlier, group in zip(before, self.groups, strict=False):
-            if earlier is not group:
-                break
-            unchanged += 1
-        self._changed(unchanged)
+        pairs = zip(before, self.groups, strict=False)
+        shorter = min(len(before), len(self.groups))
+        self._changed(next((n for n, (old, new) in enumerate(pairs) if old is not new), shorter))
 
     def _changed(self, index: int) -> None:
         if index < len(self._offsets):
