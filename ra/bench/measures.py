@@ -45,7 +45,8 @@ class TraceNames:
     """What a trace's calls need, and which of it each message contains. Shared by all replays of the trace."""
 
     def __init__(self, trace: Trace) -> None:
-        self.features: dict[int, tuple[Message, frozenset[Feature]]] = {}
+        self._features: dict[int, tuple[Message, frozenset[Feature]]] = {}
+        self._stand_ins: dict[int, tuple[Message, frozenset[Feature]]] = {}  # of messages that a strategy made
         self.pieces: dict[int, tuple[Message, list[CachePiece]]] = {}
         self.needs: list[Need] = []
         self._wanted = frozenset(line for call in trace.calls for line in lines_asked(call.message))
@@ -61,7 +62,8 @@ class TraceNames:
                 if message.role == "user" and not message.name:
                     text = typed_text(message)
                     self._sentences += (text[one.start : one.end].strip() for one in sentences(text))
-                features = self.of(message)
+                features = frozenset(self._read(message))
+                self._features[id(message)] = (message, features)
                 for feature in features:
                     if isinstance(feature, str) and feature[0] == "\n":
                         holders[feature] = message
@@ -75,10 +77,16 @@ class TraceNames:
         return twin
 
     def of(self, message: Message) -> frozenset[Feature]:
-        cached = self.features.get(id(message))
+        cached = self._features.get(id(message)) or self._stand_ins.get(id(message))
         if cached is None:
-            cached = self.features[id(message)] = (message, frozenset(self._read(message)))
+            cached = self._stand_ins[id(message)] = (message, frozenset(self._read(message)))
         return cached[1]
+
+    def forget(self, shown: Sequence[Message] = ()) -> None:
+        """Drop what was read of messages that a strategy made and that are not shown any more: indexes are large."""
+        for key in self._stand_ins.keys() - set(map(id, shown)):
+            del self._stand_ins[key]
+            self.pieces.pop(key, None)
 
     def _need(self, call: RecordedCall, seen: set[str], holders: dict[str, Message]) -> Need:
         lines = [line for line in lines_asked(call.message) if line in holders]

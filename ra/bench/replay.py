@@ -257,6 +257,7 @@ def replay(
         strategy.billed(call, usage, dollars)
         sight.look(sent.messages)
         if sent.rewritten:
+            memory.forget(sent.messages)
             again, again_tokens = set(), 0
         missing = [source for source in sight.gone(need) if id(source) not in again]
         extra = billing.carrying(call, usage, again_tokens)
@@ -284,6 +285,7 @@ def replay(
             )
         )
     strategy.close()
+    memory.forget()
     return tally.result(strategy.name, tuple(points))
 
 

@@ -141,14 +141,14 @@ class Engine:
         Raises UserError if not even the system part and the tools fit.
         """
         total = self.measure(exact=bool(force) or refit is not None or self._may_pay())
-        reason = self._reason(total, force, refit)
+        reason, cut = self._decide(total, force, refit)
         if total is None or not reason:
             return self._hand_over(self.view, total)
         allowance = self.room(
             total, refit, eager=reason == force != OVERFLOW, forced=reason == THRESHOLD, strategy=strategy
         )
         sent = self._finish(self.view, total, cut=self.meter.cut)
-        shrunk = await self.compactor.shrink(self.view, allowance, reason, sent=sent, focus=focus)
+        shrunk = await self.compactor.shrink(self.view, allowance, reason, sent=sent, focus=focus, cut=cut)
         if allowance.must_fit and shrunk.view.tokens() > allowance.limit and self.window.origin != "guessed":
             raise UserError(too_small(shrunk.view, allowance, self.estimator))
         if not shrunk.facts:
@@ -181,20 +181,20 @@ class Engine:
         limit, rule = self.window.limit, self.settings
         return trigger(limit, threshold=rule.threshold, max_output=self._max_output, max_tokens=rule.max_tokens)
 
-    def _reason(self, total: int | None, force: str, refit: int | None) -> str:
-        """Why a compaction is due; empty if none is."""
+    def _decide(self, total: int | None, force: str, refit: int | None) -> tuple[str, Checkpointed | None]:
+        """Why a compaction is due, empty if none is; and the cut, where it had to be made to know that."""
         limit, level = self.window.limit, self._trigger()
         if force and force != OVERFLOW:
-            return force
+            return force, None
         if total is None:
-            return ""
+            return "", None
         if force or refit is not None:
             most = refit if refit is not None else limit and input_budget(limit, self._max_output)
-            return OVERFLOW if most and total > most else ""
+            return (OVERFLOW if most and total > most else ""), None
         if self.settings.enabled and level is not None and total > level:
-            return THRESHOLD
+            return THRESHOLD, None
         if self._economy is None or not self._may_pay():
-            return ""
+            return "", None
         from ra.context.compaction.auto import wanted  # start-up time: only `auto` decides by price
 
         return wanted(self._economy, self.view, self.room(total), total, self.compactor)

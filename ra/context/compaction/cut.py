@@ -90,13 +90,16 @@ class Compactor:
         self._quotes = Quotes(estimator)
         self._summarizer = summarizer
 
-    async def shrink(self, view: View, allowance: Allowance, reason: str, *, sent: Request, focus: str = "") -> Shrunk:
+    async def shrink(
+        self, view: View, allowance: Allowance, reason: str, *, sent: Request, cut: Checkpointed | None, focus: str
+    ) -> Shrunk:
         """Compact as the allowance says; take fallback steps if the request must fit; put back what must be kept.
 
+        `cut` is what `hide` returned for this view and allowance, if it was called already: writing an index is slow.
         A compaction that saves less than a tenth and is not needed is dropped, except for what was paid for it.
         """
         zones = split(view, allowance.recent)
-        facts, warnings = await self._compact(view, zones, allowance, sent=sent, focus=focus)
+        facts, warnings = await self._compact(view, zones, allowance, sent=sent, focus=focus, cut=cut)
         slim = view.after(*facts)
         if slim.tokens() >= view.tokens():  # the marker is no smaller than what it replaces
             slim, facts = view, [fact for fact in facts if isinstance(fact, Spent)]
@@ -125,10 +128,10 @@ class Compactor:
         return self._with_quotes(view, zones, fact, allowance) if fact else None
 
     async def _compact(
-        self, view: View, zones: Zones, allowance: Allowance, *, sent: Request, focus: str
+        self, view: View, zones: Zones, allowance: Allowance, *, sent: Request, focus: str, cut: Checkpointed | None
     ) -> tuple[list[Fact], list[str]]:
         if allowance.strategy != "summarize" or self._summarizer is None:
-            fact = self.hide(view, zones, allowance)
+            fact = cut or self.hide(view, zones, allowance)
             return ([fact] if fact else []), []
         # A summary costs money: it must be worth it before the model is called.
         saved = sum(map(view.group_tokens, zones.compactable)) - allowance.summary

@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterable, Sequence
 
-from ra.context.compaction import names
 from ra.context.compaction.findings import GroupTrace, Note, trace
+from ra.context.compaction.names import Sightings, identifiers, spoken, written
 from ra.context.tokens import Estimator
 from ra.context.view import Group, Position
 from ra.core.messages import Message
@@ -29,6 +29,8 @@ class Digest:
     def __init__(self, estimator: Estimator) -> None:
         self._estimator = estimator
         self._traces: dict[Position, GroupTrace] = {}
+        self._row: list[Position] = []  # of the groups whose names were read
+        self._sightings = Sightings(self._cost)
 
     def stand_in(
         self,
@@ -49,7 +51,7 @@ class Digest:
             f'recall("#N") reads position N word for word, recall("{ref}") all of it, '
             'recall("some words") searches. What happened there:]'
         )
-        skipped = frozenset(outdated).union(*map(names.spoken, visible))
+        skipped = frozenset(outdated).union(*map(spoken, visible))
         headed = STACKED if behind_others else HEADED
         index = self.index(groups, room - self._estimator.text(head), skipped=skipped, headed=headed)
         return f"{head}\n{index}".rstrip()
@@ -66,24 +68,35 @@ class Digest:
                 lines += [f"{heading}:", *entries]
         headings = "\n".join(lines)
         frame = f"{headings}\n{_NAMES}\n".lstrip()
-        listed = self.names(
-            groups, room - self._estimator.text(frame), skipped={*names.identifiers(headings), *skipped}
-        )
+        listed = self.names(groups, room - self._estimator.text(frame), skipped={*identifiers(headings), *skipped})
         return frame + listed if listed else headings
 
     def names(self, groups: Sequence[Group], room: int, *, skipped: Collection[str] = ()) -> str:
         """The names in these groups that are most likely to be used again, by place, in at most `room` tokens."""
-        sightings = names.fold((group.last_at, self.trace(group).names) for group in groups)
-        for name in skipped:
-            sightings.pop(name, None)
+        sightings = self._sightings_of(groups)
+        best = sightings.within(room, sightings.best(skipped))
         for_names = room
         while for_names > 0:
-            listing = names.written(names.choose(sightings, for_names, self._cost), sightings)
+            listing = written(sightings.within(for_names, best), sightings)
             excess = self._estimator.text(listing) - room
             if excess <= 0:
                 return listing
             for_names -= excess
         return ""
+
+    def _sightings_of(self, groups: Sequence[Group]) -> Sightings:
+        """Of a row that begins as the last one did only the rest is read; one that begins later has its own."""
+        row = [group.place for group in groups]
+        pairs = zip(self._row, row, strict=False)
+        shared = next((index for index, (old, new) in enumerate(pairs) if old != new), min(len(self._row), len(row)))
+        sightings = self._sightings
+        if row[:1] > self._row[:1] or not sightings.cut(shared):
+            sightings, shared = Sightings(self._cost), 0
+        for group in groups[shared:]:
+            sightings.add(group.last_at, self.trace(group).names)
+        if row[:1] <= self._row[:1] or not self._row:
+            self._row, self._sightings = row, sightings
+        return sightings
 
     def unused(self, groups: Iterable[Group], names: Collection[str]) -> set[str]:
         """Those of the names that no tool of these groups had to do with."""

@@ -2,8 +2,11 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections import Counter, deque
+from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import lru_cache
+from heapq import merge
+from itertools import chain
 
 import msgspec
 
@@ -29,14 +32,16 @@ SCANNED = 200_000  # characters of one message that are searched
 AGE = 20  # groups after which an unused name counts about half
 FADING = 0.8
 PLACES = 40  # references in an index of names
+LATE = 100  # groups that a row may lose again: a prompt is hidden later than the calls after it
 
 
-class Seen(msgspec.Struct):
-    """A name in hidden text: how often it was seen and used, the last group with it, and its position."""
+class Seen(msgspec.Struct, frozen=True, gc=False):
+    """A name in hidden text: how often it was seen and used, the last group with it, its position; the name's size."""
 
     weight: int
     order: int
     at: int
+    tokens: int
 
 
 def identifiers(text: str) -> frozenset[str]:
@@ -108,37 +113,88 @@ def strings(value: object) -> Iterator[str]:
                 yield from strings(item)
 
 
-def fold(groups: Iterable[tuple[int, Iterable[str]]]) -> dict[str, Seen]:
-    """The statistics of each name, from the names of the groups (position, and each name with its weight), in order."""
-    sightings: dict[str, Seen] = {}
-    for order, (at, names) in enumerate(groups):
-        for name in names:
-            sighting = sightings.get(name)
-            if sighting is None:
-                sightings[name] = Seen(1, order, at)
+class Sightings:
+    """What is known of each name in a row of groups, oldest first. The row grows, for the next index covers it again.
+
+    The names that were seen last in one group are of one age, so their order among each other stays as it is until one
+    of them is seen again. Each group's names are sorted once, and choosing the best of all merges these lists.
+    """
+
+    def __init__(self, tokens: Callable[[str], int]) -> None:
+        self._tokens = tokens
+        self._seen: dict[str, Seen] = {}
+        self._ranked: list[list[str]] = []  # by group; a name that was seen again later counts there alone
+        self._before: deque[dict[str, Seen | None]] = deque(maxlen=LATE)  # what the newest groups replaced
+
+    def __len__(self) -> int:
+        """How many groups were read."""
+        return len(self._ranked)
+
+    def __getitem__(self, name: str) -> Seen:
+        return self._seen[name]
+
+    def add(self, at: int, names: Iterable[str]) -> None:
+        """Read the next group: its position, and each of its names as often as it counts."""
+        counts, order = Counter(names), len(self._ranked)
+        before = {name: self._seen.get(name) for name in counts}
+        for name, seen in before.items():
+            if seen is None:
+                self._seen[name] = Seen(counts[name], order, at, self._tokens(name))
             else:
-                sighting.weight, sighting.order, sighting.at = sighting.weight + 1, order, at
-    return sightings
+                self._seen[name] = Seen(seen.weight + counts[name], order, at, seen.tokens)
+        self._before.append(before)
+        self._ranked.append(sorted(counts, key=self._rank))
+
+    def cut(self, length: int) -> bool:
+        """Forget all but the first so many groups, if no more are to be forgotten than are remembered for that."""
+        if len(self) - length > len(self._before):
+            return False
+        while len(self) > length:
+            self._ranked.pop()
+            for name, seen in self._before.pop().items():
+                if seen is None:
+                    del self._seen[name]
+                else:
+                    self._seen[name] = seen
+        return True
+
+    def best(self, skipped: Collection[str] = ()) -> Iterator[str]:
+        """The names most likely to be used again per token they cost: often used, recently seen, short."""
+        return (name for _, name in merge(*self._by_worth(skipped)))
+
+    def within(self, room: int, names: Iterable[str]) -> list[str]:
+        """The first of the names, as many as fit."""
+        fitting: list[str] = []
+        for name in names:
+            room -= self._seen[name].tokens
+            if room < 0:
+                break
+            fitting.append(name)
+        return fitting
+
+    def _by_worth(self, skipped: Collection[str]) -> Iterator[Iterator[tuple[float, str]]]:
+        """For each group the names that were last seen there, the best first."""
+        newest = None
+        for order in range(len(self._ranked) - 1, -1, -1):
+            names = self._last_seen(order, skipped)
+            first = next(names, None)
+            if first is not None:
+                newest = order if newest is None else newest
+                yield self._priced(chain((first,), names), (newest - order + AGE) ** FADING)
+
+    def _last_seen(self, order: int, skipped: Collection[str]) -> Iterator[str]:
+        return (name for name in self._ranked[order] if self._seen[name].order == order and name not in skipped)
+
+    def _priced(self, names: Iterable[str], fading: float) -> Iterator[tuple[float, str]]:
+        return ((self._rank(name)[0] / fading, name) for name in names)
+
+    def _rank(self, name: str) -> tuple[float, str]:
+        """By this the names of one age are sorted, and for names of other ages it fades."""
+        seen = self._seen[name]
+        return -seen.weight / seen.tokens**0.5, name
 
 
-def choose(sightings: Mapping[str, Seen], room: int, tokens: Callable[[str], int]) -> list[str]:
-    """The names most likely to be used again per token they cost: often used, recently seen, short."""
-    newest = max((sighting.order for sighting in sightings.values()), default=0)
-
-    def worth(name: str) -> float:
-        sighting = sightings[name]
-        return float(sighting.weight / (newest - sighting.order + AGE) ** FADING / tokens(name) ** 0.5)
-
-    picked: list[str] = []
-    for name in sorted(sightings, key=lambda name: (-worth(name), name)):
-        room -= tokens(name)
-        if room < 0:
-            break
-        picked.append(name)
-    return picked
-
-
-def written(picked: Iterable[str], sightings: Mapping[str, Seen]) -> str:
+def written(picked: Iterable[str], sightings: Sightings) -> str:
     """The names, grouped by the stretch where they occurred last, each stretch with its reference: a reference for
     each name would cost as much as the names."""
     places = {sightings[name].at for name in picked}
