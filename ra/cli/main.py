@@ -23,6 +23,10 @@ def start(argv: list[str], *, program: str) -> int:
         return _start(argv, program=program)
     except KeyboardInterrupt:  # also while modules are loading
         return 130
+    except SystemExit as leaving:
+        if isinstance(leaving.__context__, BrokenPipeError):  # `ra --help | head -1`: Rich would leave with 1
+            return 0
+        raise
     except MemoryError:
         sys.stderr.write(f"{program}: There is not enough memory. What was recorded is kept; `ra -c` goes on.\n")
         return 1

@@ -280,10 +280,11 @@ def test_what_cannot_be_written_is_no_success_and_no_traceback(shell: Shell, wor
     assert (done.returncode, b"Traceback" in done.stderr) == (1, False)
 
 
-def test_a_reader_of_the_version_may_go_away(shell: Shell) -> None:
+@pytest.mark.parametrize("words", [["--version"], ["--help"], ["config", "--help"], ["models"], ["--show-config"]])
+def test_a_reader_of_what_is_printed_may_go_away(shell: Shell, words: list[str]) -> None:
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([RA, "--version"], env=shell.env, stdout=writer, stderr=subprocess.PIPE)
+    done = subprocess.run([RA, *words], env=shell.env, cwd=shell.project, stdout=writer, stderr=subprocess.PIPE)
     os.close(writer)
     assert (done.returncode, done.stderr) == (0, b"")
 
