@@ -83,7 +83,7 @@ def complete(words: Sequence[str], env: Mapping[str, str], cwd: Path) -> list[Wo
         return [(f"{name}={value}", meaning) for value, meaning in _values(name, env, cwd) if value.startswith(begun)]
     if index is not None:
         return _of_command(before[index:], last, env, cwd)
-    if flags.takes_value(previous) or (previous in flags.BY_FLAG and flags.BY_FLAG[previous].kind == "optional"):
+    if flags.may_take_value(previous):
         return _fitting(_values(previous, env, cwd), last)
     offered = [(option, flag.help) for flag in flags.ALL for option in flag.names]
     if not list(flags.prompt_words(before)) and "--" not in before:  # no word of a prompt precedes it

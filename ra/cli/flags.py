@@ -302,6 +302,12 @@ def takes_value(word: str) -> bool:
     return flag is not None and flag.kind in ("value", "list")
 
 
+def may_take_value(word: str) -> bool:
+    """Whether the next word is this flag's value, unless it is a flag itself."""
+    flag = BY_FLAG.get(word)
+    return flag is not None and flag.kind != "switch"
+
+
 def prompt_words(argv: Sequence[str]) -> Iterator[tuple[int, str]]:
     """The words that are neither flags nor their values, with their positions; after `--`, all words are."""
     index = 0
@@ -312,7 +318,8 @@ def prompt_words(argv: Sequence[str]) -> Iterator[tuple[int, str]]:
             return
         if not word.startswith("-"):
             yield index, word
-        index += 2 if takes_value(word) else 1
+        followed = index + 1 < len(argv) and not argv[index + 1].startswith("-")
+        index += 2 if takes_value(word) or (followed and may_take_value(word)) else 1
 
 
 def command_in(argv: Sequence[str]) -> int | None:
