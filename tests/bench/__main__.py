@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import socket
 import statistics
 import subprocess
@@ -85,7 +84,6 @@ def first_request(home: Path) -> float:
 
 def steps(home: Path, calls: int = 100) -> None:
     with InstantModel(calls) as model:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
         subprocess.run([RA, "hi"], env=environment(home, model.url), cwd=home, check=True, capture_output=True)
         gaps = [b - a for a, b in zip(model.arrivals, model.arrivals[1:], strict=False)]
         body = model.bodies[0]
@@ -95,8 +93,7 @@ def steps(home: Path, calls: int = 100) -> None:
     print(
         f"one tool call              {per_call:7.1f} ms   {per_call / raw:4.1f} × a raw socket's {raw:.2f}   (aim ≤ 6)"
     )
-    peak = max(before, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss) / 1024
-    print(f"peak memory                {peak:7.1f} MB   (aim ≤ 70)")
+    print(f"peak memory                {versions.memory(RA):7.1f} MB   (aim ≤ 70)")
     from ra.context.tokens import Estimator
 
     request = json.loads(body)
