@@ -131,7 +131,7 @@ class TextFace:
         self.verbose = verbose
         self._line_open = False  # the terminal's cursor is after text of the answer
         self._thinking_open = False
-        self._running: dict[str, RunningCall] = {}
+        self._running: dict[str, ShownCall] = {}
 
     def hear(self, event: Event) -> None:
         self._retry.hear(event)
@@ -151,7 +151,7 @@ class TextFace:
                     self.streams.err(visible(text), dim=True)
             case ToolStarted(call):
                 self.note(f"· {describe(call)}")
-                self._running[call.id] = RunningCall(call, self._now())
+                self._running[call.id] = ShownCall(call, self._now())
             case ToolOutput(call_id, text) if call_id in self._running:
                 self._running[call_id].hear(text)
             case ToolEnded(call, result):
@@ -320,7 +320,7 @@ def retry(reason: str, number: int, wait_s: float, *, restart: bool = False, mos
     return f"{fault(reason)} Retry {number}{f' of {most}' if most else ''}{wait}.{again}"
 
 
-class RunningCall:
+class ShownCall:
     """A call that has not ended, the time of its start, and its output so far."""
 
     def __init__(self, call: ToolCall, began: float) -> None:

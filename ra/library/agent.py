@@ -35,7 +35,7 @@ from ra.library.arguments import (
     name_of,
     tools_of,
 )
-from ra.library.guesses import ARGUMENTS, METHODS, OF_A_PROMPT, Events, explains, instead
+from ra.library.guesses import ARGUMENTS, METHODS, OF_A_PROMPT, EventStream, explains, instead
 from ra.providers.retry import Retries
 from ra.providers.settings import ProviderName
 from ra.session.budget import RUNNING, Limits
@@ -189,7 +189,7 @@ class Agent(Generic[OutputT]):
 
         Closing the stream (`contextlib.aclosing`) interrupts the run and keeps the answer so far.
         """
-        return Events(self._run(prompt, files))
+        return EventStream(self._run(prompt, files))
 
     async def _run(self, prompt: str | Message, files: Sequence[Path | str]) -> AsyncGenerator[Event, None]:
         if self._running:

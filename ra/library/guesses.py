@@ -226,7 +226,7 @@ def explains(elsewhere: Mapping[str, str]) -> Callable[[FunctionT], FunctionT]:
     return explaining
 
 
-class Events(AsyncGenerator[Event, None]):
+class EventStream(AsyncGenerator[Event, None]):
     """The events of a run, for `async for`. An `await` or a plain `for` raises an error that says what to write."""
 
     def __init__(self, events: AsyncGenerator[Event, None]) -> None:

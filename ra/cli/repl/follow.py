@@ -9,7 +9,7 @@ import msgspec
 
 from ra.cli import changes
 from ra.cli.markdown import MarkdownStream
-from ra.cli.output import LIVE_ROWS, RetryWait, RunningCall, brief, describe, retry
+from ra.cli.output import LIVE_ROWS, RetryWait, ShownCall, brief, describe, retry
 from ra.cli.render import Paper
 from ra.cli.repl.terminal import Fragments
 from ra.cli.repl.wrap import last_rows
@@ -57,7 +57,7 @@ class Telling:
         self._thinking_since = 0.0
         self._since = self._asked_at = 0.0
         self._asked = ""  # the call of the open question
-        self._running: dict[str, RunningCall] = {}
+        self._running: dict[str, ShownCall] = {}
         self._retry = RetryWait(clock)
         self._stopped = False  # only the price is still being counted
 
@@ -111,7 +111,7 @@ class Telling:
     def _hear_rest(self, event: Event) -> None:
         match event:
             case ToolStarted(call):
-                self._running[call.id] = RunningCall(call, self._clock())
+                self._running[call.id] = ShownCall(call, self._clock())
                 self.busy = "running"
                 if self._paper.plain and call.name in SLOW:
                     self._ready.append(self._paper.line(f"◦ {describe(call)}", "dim"))
@@ -266,7 +266,7 @@ class Telling:
         return fragments
 
 
-def _so_far(running: RunningCall, seconds: float, state: str) -> ToolEnded:
+def _so_far(running: ShownCall, seconds: float, state: str) -> ToolEnded:
     text = f"{running.output}\n[{state} {seconds:.0f} s]".lstrip()
     result = ToolResult(running.call.id, running.call.name, (Text(text),), is_error=True)
     return ToolEnded(running.call, result, seconds)
