@@ -107,10 +107,8 @@ class Repl:
         self.attachments = list(args.file)
         self.app.notices.listen(self.warn)
         loop = asyncio.get_running_loop()
-        for name in ("SIGTERM", "SIGHUP"):
-            with contextlib.suppress(AttributeError, NotImplementedError):  # Windows has neither
-                number = getattr(signal, name)
-                loop.add_signal_handler(number, self.leave, 128 + number)
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.leave, 128 + number)
         self.greet()
         await self.terminal.open(self, stop=self.stop, leave=lambda: self.leave(0), at_once=self.at_once)
         warming = asyncio.create_task(asyncio.to_thread(self._warm_up))
